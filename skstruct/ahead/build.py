@@ -5,10 +5,10 @@
 The first baseline is one that this processor meets: its kernels are called while they are compiled,
 which tells the types of their arguments. For the others they are compiled and never called.
 
-The work is cut into parts, each with a process, a cache and numbers of its own, so that archives do
-not depend on how many processes there are. Where NUMBA_CACHE_DIR names a folder, what was compiled
-for the first baseline is kept there: processes find it if they compile for the same,
-NUMBA_CPU_NAME=<baseline> and NUMBA_CPU_FEATURES= (empty).
+The work is cut into parts, each with its own process, cache and symbol numbers, so that archives do
+not depend on the number of processes. Where NUMBA_CACHE_DIR names a folder, the kernels of the
+first baseline are kept there, for processes with NUMBA_CPU_NAME=<baseline> and NUMBA_CPU_FEATURES=
+(empty).
 """
 
 import argparse
@@ -29,8 +29,8 @@ from skstruct.compiled.archive import all_baselines, host_baselines, write_archi
 from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
 from skstruct.compiled.folders import read_file
 
-# Estimators of the first part; all others are the second. Each part takes half of the time. More of
-# them would compile more kernels that they share.
+# Estimators of the first part; the second has all others. Each takes half of the time. More parts
+# would compile more of the kernels that they share.
 FIRST = ("CRFTagger",)
 N_PARTS = 2
 
@@ -61,7 +61,7 @@ def build(folder, baselines):
                 if kept := os.environ.get("NUMBA_CACHE_DIR"):
                     shutil.copytree(Path(work, "all"), kept, dirs_exist_ok=True)
             path = folder / f"{baseline}.zip"
-            processes.submit(_write, path, baseline, Path(work, "all"), signatures).result()
+            processes.submit(_write, path, Path(work, "all"), signatures).result()
 
 
 def _processes(baseline):
@@ -87,9 +87,9 @@ def _compile_part(part, cache, signatures):
     _use_cache(cache)
     number_symbols_from((1 + part) * 10**9)
     if signatures is not None:
-        for kernel, signature, _ in signatures[part::N_PARTS]:
-            module, _, name = kernel.rpartition(".")
-            getattr(import_module(module), name).compile(signature)
+        for found in signatures[part::N_PARTS]:
+            module, _, name = found.kernel.rpartition(".")
+            getattr(import_module(module), name).compile(found.signature)
         return
     for step in steps():
         if (step.estimator in FIRST) == (part == 0):
@@ -97,7 +97,7 @@ def _compile_part(part, cache, signatures):
 
 
 def _record(cache):
-    """Kernels that Python calls, each with the types of its arguments and its file.
+    """Kernels that Python calls, as `LoadedKernel`, each once.
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
@@ -107,19 +107,19 @@ def _record(cache):
     late = [f"{k.kernel}{k.signature}" for k in loaded_kernels if k.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(k): (k.kernel, k.signature, k.file) for k in loaded_kernels}
+    found = {repr(k): k for k in loaded_kernels}
     return [found[key] for key in sorted(found)]
 
 
-def _write(path, baseline, cache, signatures):
+def _write(path, cache, signatures):
     _use_cache(cache)
-    names = [name for *_, name in signatures]
+    names = [found.file for found in signatures]
     codes = {name: unpack(read_file(own_folders(), name))[0] for name in names}
     nameless = [name for name, code in codes.items() if b"__numba_array_expr_" in code]
     if nameless:
         # numba puts addresses in their names, and no two builds would be the same.
         raise RuntimeError(f"Write loops in place of expressions of arrays: {', '.join(nameless)}.")
-    write_archive(path, baseline, codes)
+    write_archive(path, codes)
     print(f"{path.name}: {len(codes)} kernels, {path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 

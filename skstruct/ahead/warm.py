@@ -59,9 +59,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
     # Estimators vectorise feature dicts themselves.
     wanted = None if wanted is None else {*wanted, "SequenceVectorizer"}
     chosen = [
-        number
-        for number, step in enumerate(steps())
-        if wanted is None or (step.estimator in wanted and step.typical)
+        step for step in steps() if wanted is None or (step.estimator in wanted and step.typical)
     ]
     # One step at a time: they differ much in how long they take.
     parallel = joblib.Parallel(
@@ -73,20 +71,20 @@ def warm(names=None, *, n_jobs=-1, native=False):
     with warnings.catch_warnings():
         # joblib replaces a process whose memory has grown, as it does when much is compiled.
         warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
-        found = parallel(joblib.delayed(_run)(number, native) for number in chosen)
+        found = parallel(joblib.delayed(_run)(step, native) for step in chosen)
     counts = sum(found, Counter())
     if native:
         mark_native()
     return dict(counts)
 
 
-def _run(number, native):
+def _run(step, native):
     """Run one step in a process of its own; count where its kernels came from."""
     if native:
         os.environ["SKSTRUCT_KERNELS"] = "local"
     number_symbols_from((1 + os.getpid()) * 10**5)
     loaded_kernels.clear()
-    run_step(steps()[number])
+    run_step(step)
     return Counter(loaded.origin for loaded in loaded_kernels)
 
 
@@ -94,8 +92,8 @@ def _run(number, native):
 def number_symbols_from(start):
     """Set the number that numba gives to the next function; again from the same start, do nothing.
 
-    It is part of the names of symbols. Numba tells functions with the same name, such as closures
-    of its own, apart by nothing else, so that what processes compile side by side, and load
-    together, should be numbered apart.
+    The number is part of the names of symbols. Nothing else tells functions with the same name
+    apart, such as closures of numba's own. So processes whose code is loaded together should number
+    their functions from different starts.
     """
     FunctionIdentity._unique_ids = itertools.count(start)

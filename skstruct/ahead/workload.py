@@ -27,7 +27,7 @@ LABELS = np.array(["B-a", "B-b", "I-a", "O"])
 N_FEATURES = 5
 TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[0,1|prefix2]\nB"
 TRANSITION_TEMPLATE = f"{TEMPLATE}1:%x[0,1]"
-# Kinds of steps of L-BFGS that come late.
+# Reaches the kinds of steps that L-BFGS takes late.
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
 WATCHED = {"early_stopping": True, "constraint": "IOB2"}
 PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
@@ -121,7 +121,7 @@ def _steps_of_fit():
     transitions, partly = {"transition_features": True}, {"partly": True}
     yield _step(fit, "CRFTagger", LONG, typical=True)
     for options in ({}, {"order": 2}, {"order": 2, "l1": 0.1}):
-        # As many as the start of L-BFGS needs.
+        # Enough tokens for the stochastic start of L-BFGS.
         options, typical = {"max_iter": 1, **options}, "order" not in options
         yield _step(fit, "CRFTagger", options, n_sequences=MANY_TOKENS // 3, typical=typical)
     for options in CRF:

@@ -17,7 +17,7 @@ TAGGERS = tuple(
 )
 # All taggers and rerankers, and the reranker on top of a tagger.
 ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED)
-# Parameters that options take.
+# Names of the parameters that each option takes.
 PARAMETERS = {
     option: {p for name in names for p in _PUBLIC[name]._parameter_constraints}
     for option, names in (

@@ -1,4 +1,4 @@
-"""Labels on the command line: their column and scheme are said; they are repaired and converted."""
+"""Labels of training files: lines on their column and scheme, repair and conversion."""
 
 from itertools import chain, islice, pairwise
 
@@ -24,7 +24,7 @@ _SAME = 0.3
 def has_chunks(y, *more):
     """Return True if labels are those of chunks, such as B-NP, I-NP and O, or B, M, E and S.
 
-    With more of them, such as predictions, it is enough if all of them together are.
+    With `more` labels, such as predictions, it is enough if all together are.
     """
     for sequences in (y, chain(y, *more)) if more else (y,):
         labels = {label for sequence in sequences for label in sequence}
@@ -34,7 +34,7 @@ def has_chunks(y, *more):
 
 
 def look_like_runs(y):
-    """Return True if labels without prefixes may be those of segments: many neighbours agree."""
+    """Return True if labels without prefixes may be those of runs: many neighbours agree."""
     pairs = [pair for labels in y for pair in pairwise(labels)]
     return bool(pairs) and sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
 
@@ -59,9 +59,9 @@ def convert_sequences(sequences, scheme, repair, target):
 
 
 def describe_scheme(sequences, scheme, *, is_used):
-    """Line about the scheme of labels and what breaks it; None if it is not used nor seen.
+    """Line about the scheme of labels and what breaks it; None if labels have no scheme.
 
-    Labels without prefixes may be of chunks as well, if many neighbours have the same.
+    If labels have no prefixes, but many neighbours have the same one, the line suggests runs.
     """
     y = [[label for label in sequence.y if label is not None] for sequence in sequences]
     if scheme is None and not is_used and not has_chunks(y):

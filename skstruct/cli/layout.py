@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     width: int | None = None  # number of columns of the files that a model was trained on
 
     def of(self, name):
-        """Complete it for a file with this name."""
+        """Layout of a file with this name, in place of defaults."""
         stem = name.removesuffix(".gz")
         found = [format for suffix, format in SUFFIXES.items() if stem.endswith(suffix)]
         format = self.format or (found[0] if found else "columns")
@@ -159,7 +159,7 @@ def warn_of_columns(sequence, layout):
 
 
 def layout_to_store(layout, sequence):
-    """Layout of training files with such sequences, a dict that a model is stored with."""
+    """Layout of training files, given one sequence, as the dict that a model is stored with."""
     if layout.format == "columns":
         width = count_columns(sequence, layout)
         if layout.columns is None:

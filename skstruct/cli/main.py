@@ -73,12 +73,13 @@ class Commands(click.Group):
         return list(self.commands)
 
     def resolve_command(self, ctx, args):
-        """Find a command; an error names the one that may be meant."""
+        """Find a command; an error suggests the most similar one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             known = self.list_commands(ctx)
-            # Recent versions of click ask, too, and only where they find something.
+            # Recent versions of click suggest commands themselves, but only where they find similar
+            # ones.
             error.possibilities = None
             error.message += did_you_mean(args[0], known) or f" There are {', '.join(known)}."
             raise
@@ -134,12 +135,12 @@ def main(arguments=None):
         Exit code.
     """
     if arguments is None:
-        # The process is the command's own. Where they are installed, skops would import them, which
-        # takes a sixth of the time of `skstruct tag`.
+        # skops imports these packages where they are installed, which takes a sixth of the time of
+        # `skstruct tag`. Nothing else in this process needs them.
         for name in ("dask", "pytest"):
             sys.modules.setdefault(name, None)
-        # What is imported stays. To go through all of it, above all once more at the end, takes the
-        # garbage collector another sixth.
+        # Imported modules stay. To traverse them, above all at exit, takes the garbage collector
+        # another sixth.
         gc.freeze()
     try:
         _occupy_standard_streams()
@@ -185,7 +186,7 @@ def _classify(error):
 
 
 def _occupy_standard_streams():
-    """Let no file that is opened later take the descriptor of a standard stream that is closed."""
+    """Open the null device for closed standard streams, whose descriptors files would take."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

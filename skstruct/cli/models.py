@@ -21,7 +21,7 @@ LAYOUT = "file_layout_"
 
 
 class Model(NamedTuple):
-    """A fitted tagger or reranker, and what its input goes through before."""
+    """A fitted tagger or reranker, and the vectoriser of its input."""
 
     estimator: object
     vectorizer: object = None  # None: it takes feature dicts or attributes itself
@@ -162,7 +162,7 @@ def convert(source, target, to):
     if to == "skops":
         store_model(model, target)
         return
-    # The drop-in for sklearn-crfsuite has a tagger.
+    # A drop-in `CRF` has a tagger.
     if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
         kind = type(model.estimator).__name__
         raise ValueError(

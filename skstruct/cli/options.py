@@ -3,7 +3,6 @@
 import ast
 import difflib
 import os
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -72,7 +71,7 @@ def folder_can_be_made(ctx, param, path):
 
 
 def _as_value(text):
-    """Value as Python reads it, or else the text."""
+    """Value of a Python literal; the text itself if it is none."""
     words = {"true": True, "false": False, "none": None, "null": None}
     try:
         return ast.literal_eval(text)
@@ -80,25 +79,23 @@ def _as_value(text):
         return words.get(text.lower(), text)
 
 
-def assignments(ctx, param, texts, read_value=_as_value):
-    """Read several NAME=VALUE into a dict; a callback of options."""
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
-        found[name.strip().replace("-", "_")] = read_value(value.strip())
-    return found
-
-
 def assignments_option(*names, help, metavar="NAME=VALUE", read_value=_as_value):
     """Make an option of assignments, which may be repeated; it gets a dict."""
-    callback = partial(assignments, read_value=read_value)
-    return click.option(*names, multiple=True, metavar=metavar, callback=callback, help=help)
+
+    def read(ctx, param, texts):
+        found = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not (name and equals):
+                raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
+            found[name.strip().replace("-", "_")] = read_value(value.strip())
+        return found
+
+    return click.option(*names, multiple=True, metavar=metavar, callback=read, help=help)
 
 
 def did_you_mean(name, known):
-    """Question that names what is most like a name; "" if nothing is."""
+    """Question that suggests the most similar known name; "" if there is none."""
     lower = {one.lower(): one for one in known}
     begins = [one for one in lower if len(name) > 1 and one.startswith(name.lower())]
     found = begins or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
@@ -106,15 +103,15 @@ def did_you_mean(name, known):
 
 
 def find_name(name, known):
-    """Name as it is written, found in any case; None if it is not known."""
+    """Known name that is the same in any case; None if there is none."""
     return next((one for one in known if one.lower() == name.lower()), None)
 
 
 class Name(click.Choice):
-    """One of some names, in any case; an error asks for the one that may be meant."""
+    """One of some names, in any case; an error suggests the most similar one."""
 
     def convert(self, value, param, ctx):
-        """Return the name as it is written."""
+        """Return the known name."""
         names = self.choices
         return find_name(value, names) or self.fail(
             f"{value!r} is not one of {', '.join(names)}.{did_you_mean(value, names)}"

@@ -20,17 +20,17 @@ from skstruct.utils.messages import short_repr
 _RULES = {"whitespace": r"\S+", "characters": r"\S"}
 _FUNCTION = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
 
-# Rules are functions of a text that return the characters of its tokens, (start, end). Other
-# processes get them as names: they import what they name again, perhaps in another folder.
+# A rule is a function that returns the offsets of the tokens of a text, (start, end). It is sent to
+# other processes by name: they import it again, perhaps in another folder.
 
 
 def _by_pattern(pattern, text):
-    """Characters of the tokens that a regular expression finds."""
+    """Offsets of the tokens that a regular expression finds."""
     return [found.span() for found in pattern.finditer(text)]
 
 
 def _by_function(name, folder, text):
-    """Characters of the tokens that a function of the user's returns, one after the other."""
+    """Offsets of the tokens that a function of the user's returns, in order."""
     try:
         tokens = _imported(name, folder)(text)
     except Exception as error:
@@ -136,9 +136,9 @@ def read_texts(path, layout, tokenizer):
 
 
 def write_text(sequence, answer, layout, scheme):
-    """Text with its chunks, which labels of a scheme or the answer's spans tell.
+    """Text with its chunks, those of the answer's labels or its spans.
 
-    Chunks are in brackets, with their types behind; in JSON lines they are "spans" of characters.
+    Chunks are in brackets with their types; in JSON lines they are "spans" of characters.
     """
     text, offsets = sequence.raw
     if answer.spans is None:

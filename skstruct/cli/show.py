@@ -52,9 +52,9 @@ def _parts(model):
 
 
 def _weights(model):
-    """Yield arrays of weights, each with a title before and the names along its axes behind.
+    """Yield a title, an array of weights, and the names along its axes.
 
-    The first one has a row for each feature, and columns for labels if it is that of a tagger.
+    The first array has a row for each feature, and a tagger's a column for each label.
     """
     estimator = model.estimator
     coef = estimator.coef_.toarray() if issparse(estimator.coef_) else estimator.coef_

@@ -158,7 +158,7 @@ def _tag_file(path, file, texts):
 @contextlib.contextmanager
 def _opened(path, encoding):
     """Function that writes text to a file, or to standard output at once."""
-    # One for all of it: some encodings begin with a mark.
+    # One encoder for all texts: some encodings begin with a byte order mark.
     encode = codecs.getincrementalencoder(encoding)().encode
     with standard_output() if path == "-" else replaced(path) as file:
 

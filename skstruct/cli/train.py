@@ -247,7 +247,7 @@ def _read(paths, plan):
 
 
 def _in_scheme(sequences, plan):
-    """Sequences as they are to be learnt from; what their labels are is said."""
+    """Sequences with the labels to learn, repaired and converted; the log describes them."""
     doubt = doubt_about_labels(sequences)
     if doubt is not None:
         warnings.warn(doubt, stacklevel=2)

@@ -1,11 +1,11 @@
 """Archives of compiled kernels in wheels, one for each class of processors.
 
-An archive is a ZIP file of machine code by the names of the user's cache, with the environment that
-it was compiled in. It is used only where all of that agrees, and where the processor has every
-feature of the archive's baseline.
+An archive is a ZIP file with machine code, by the names of cache entries, and the environment that
+it was compiled in. It is used only in the same environment, on processors that have every feature
+of the archive's baseline.
 
-The code of all kernels of a package is one member: kernels have much code in common, so that
-together they are a third of their size apart.
+The kernels of a module share a member: they have much code in common, and compress to a third of
+the size that they have one by one.
 """
 
 import io
@@ -15,7 +15,7 @@ import os
 import pickle
 import platform
 import zipfile
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 
 import llvmlite.binding as llvm
@@ -41,7 +41,7 @@ def all_baselines():
     return {name: frozenset(features.split()) for name, features in found.items()}
 
 
-@lru_cache(maxsize=1)
+@cache
 def host_features():
     """LLVM's names of the features of this processor; empty if LLVM does not know them."""
     try:
@@ -66,22 +66,19 @@ class Archive:
     Parameters
     ----------
     content : bytes
-        What `write_archive` wrote. It is kept in memory: a file that is open would be shared, with
-        its position, by processes that fork.
+        Content of the file, kept in memory: forked processes would share an open file and its
+        position.
     """
 
     def __init__(self, content):
-        self._zip, self._members = zipfile.ZipFile(io.BytesIO(content)), {}
+        self._zip = zipfile.ZipFile(io.BytesIO(content))
         about = json.loads(self._zip.read(_ABOUT))
-        self.baseline, self.environment = about["baseline"], about["environment"]
-        self.n_kernels = about["n_kernels"]
+        self.environment, self.n_kernels = about["environment"], about["n_kernels"]
+        self._codes = cache(self._read)
 
     def find(self, name):
-        """Code by the name of its file in a cache, and None for bitcode; None if it has none."""
-        member = _member(name)
-        if member not in self._members:
-            self._members[member] = self._read(member)
-        code = self._members[member].get(name)
+        """Machine code of a cache entry, and None for bitcode; None if the kernel is missing."""
+        code = self._codes(_member(name)).get(name)
         return None if code is None else (code, None)
 
     def _read(self, member):
@@ -96,23 +93,21 @@ class Archive:
 
 
 def _member(name):
-    """Name of the member of a kernel: its module."""
+    """Name of the member with a kernel: its module."""
     return ".".join(name.rpartition("-")[0].split(".")[:3])
 
 
-def write_archive(path, baseline, codes):
+def write_archive(path, codes):
     """Write an archive; the same code makes the same bytes.
 
     Parameters
     ----------
     path : path-like
         The new file.
-    baseline : str
-        Name of the processor that the code was compiled for.
     codes : dict of str to bytes
-        Code by the names of files in a cache.
+        Machine code by the names of cache entries.
     """
-    about = {"baseline": baseline, "environment": environment(), "n_kernels": len(codes)}
+    about = {"environment": environment(), "n_kernels": len(codes)}
     members = {}
     for name, code in sorted(codes.items()):
         members.setdefault(_member(name), {})[name] = code
@@ -124,8 +119,9 @@ def write_archive(path, baseline, codes):
             archive.writestr(info, content, zipfile.ZIP_LZMA)
 
 
-def _open(baseline, needed):
-    """Archive of a baseline; or the reason why it cannot be used here."""
+@cache
+def _open(baseline, needed, ours):
+    """Archive of a baseline; or the reason why it cannot be used in an environment."""
     missing = sorted(needed - host_features())
     if missing:
         return f"this processor lacks {', '.join(missing)}"
@@ -137,14 +133,8 @@ def _open(baseline, needed):
     except Exception:
         log_once(logging.WARNING, "%s is damaged, and kernels are compiled here instead.", path)
         return "damaged"
-    ours = environment()
-    differing = sorted(name for name in ours if ours[name] != archive.environment.get(name))
+    differing = sorted(name for name, value in ours if value != archive.environment.get(name))
     return f"made for another {', '.join(differing)}" if differing else archive
-
-
-@lru_cache(maxsize=1)
-def _opened(_):
-    return {name: _open(name, needed) for name, needed in all_baselines().items()}
 
 
 def _archives():
@@ -153,7 +143,8 @@ def _archives():
     wanted = os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
     if named != (None, None) or not wanted:
         return None
-    return _opened(tuple(environment().items()))
+    ours = tuple(environment().items())
+    return {name: _open(name, needed, ours) for name, needed in all_baselines().items()}
 
 
 def archive_report():
@@ -168,5 +159,6 @@ def archive_report():
 
 
 def usable_archives():
-    """The archives that fit this process, best first."""
-    return [one for one in (_archives() or {}).values() if isinstance(one, Archive)]
+    """Archives that fit this process, by the names of their baselines; best first."""
+    found = _archives() or {}
+    return {name: one for name, one in found.items() if isinstance(one, Archive)}

@@ -47,7 +47,7 @@ class LoadedKernel(NamedTuple):
 
 
 loaded_kernels = []
-# Classes with members of families in files that not every key depends on (`is_outside`).
+# Classes that have family members in extensions (`is_outside`).
 outside = set()
 _DIGEST = hashlib.sha256().digest_size
 NOT_COMPILED = (
@@ -62,10 +62,9 @@ def has_private_names():
     return all(hasattr(kind, name) for kind, found in names.items() for name in found)
 
 
-def own_folders(target=None):
-    """Folders where kernels that are compiled here may be, by default with numba's CPU target."""
-    target = cpu_target.target_context if target is None else target
-    return cache_folders(folder_name(target.codegen().magic_tuple()))
+def own_folders():
+    """Folders of the user's cache for this environment and processor."""
+    return cache_folders(folder_name(cpu_target.target_context.codegen().magic_tuple()))
 
 
 def mark_native():
@@ -74,13 +73,13 @@ def mark_native():
 
 
 def pack(code, bitcode):
-    """Content of a cache file: a hash, reduced machine code, and bitcode."""
+    """Content of a cache entry: a digest, machine code and bitcode."""
     content = pickle.dumps((code, bitcode))
     return hashlib.sha256(content).digest() + content
 
 
 def unpack(content):
-    """Code and bitcode of a cache file; a ValueError if it is damaged."""
+    """Machine code and bitcode of a cache entry; a ValueError if it is damaged."""
     digest, content = content[:_DIGEST], content[_DIGEST:]
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("The file is damaged.")
@@ -98,7 +97,7 @@ class KernelCache(NullCache):
     Attributes
     ----------
     for_linking : bool
-        True while another kernel asks, which needs bitcode.
+        True while the code is wanted for a call from another kernel, which needs bitcode.
     """
 
     def __init__(self, function):
@@ -118,8 +117,7 @@ class KernelCache(NullCache):
         """Find compiled code; None has numba compile."""
         name = self._file_name(signature)
         if name is not None:
-            folders = own_folders(target)
-            for origin, find in self._places(folders):
+            for origin, find in self._places(own_folders()):
                 result = self._load(find, name, signature, target)
                 if result is not None:
                     loaded_kernels.append(LoadedKernel(self.kernel, signature, origin, name))
@@ -131,17 +129,17 @@ class KernelCache(NullCache):
         return None
 
     def _file_name(self, signature):
-        """Name of the file for argument types; None if nothing would notice an edit of sources."""
+        """Name of the entry for argument types; None if the sources are unknown or were edited."""
         more = hash_outside() if self._is_outside or _has_outside(signature) else ""
         if more is None or not sources_unchanged():
             return None
         return file_name(self.kernel, signature, more)
 
     def _places(self, folders):
-        """Origins, and functions that find code and bitcode there by name; the best one first."""
+        """Origins, best first, and functions that find code and bitcode there by name."""
         if not (self.for_linking or is_native(folders)):
-            for archive in usable_archives():
-                yield archive.baseline, archive.find
+            for baseline, archive in usable_archives().items():
+                yield baseline, archive.find
 
         def find(name):
             content = read_file(folders, name)
@@ -172,12 +170,11 @@ class KernelCache(NullCache):
         except Exception:
             logger.debug("%s cannot be kept", self.kernel, exc_info=True)
             return
-        folders = own_folders(result.target_context)
-        write_file(folders, name, content)
+        write_file(own_folders(), name, content)
 
 
 def _has_outside(kind):
-    """Return True for types of classes with members outside, and for those with such parts."""
+    """Return True if a type, or a part of it, is that of a class with members in extensions."""
     parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
     return getattr(kind, "instance_class", None) in outside or any(map(_has_outside, parts))
 

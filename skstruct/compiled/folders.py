@@ -2,7 +2,7 @@
 
 No index is shared, so that processes that write at once never hand each other the wrong code.
 
-What is read is run. So it is read only where nobody but the user, root and the owner of the package
+Cached code is run. So it is read only where nobody but the user, root and the owner of the package
 can have written it, and never from the current folder.
 """
 
@@ -73,7 +73,7 @@ def read_file(folders, name):
     for folder in folders:
         with contextlib.suppress(OSError):
             content = (folder / name).read_bytes()
-            if is_safe(folder) and _is_own(folder / name):
+            if is_safe(folder) and _is_trusted(folder / name):
                 _mark_used(folder)
                 return content
             log_once(logging.WARNING, UNSAFE, folder)
@@ -89,8 +89,8 @@ def write_file(folders, name, content):
             if not _make(folder):
                 complaint = UNSAFE, folder
                 continue
-            # What takes the place of a file keeps its owner and mode.
-            if (folder / name).exists() and not _is_own(folder / name):
+            # The new file would keep the owner and mode of the old one.
+            if (folder / name).exists() and not _is_trusted(folder / name):
                 (folder / name).unlink()
             with replaced(folder / name) as file:
                 file.write(content)
@@ -102,19 +102,19 @@ def write_file(folders, name, content):
 def _make(folder):
     """Make a folder unless it is there; return True if nobody else can write to it."""
     folder.parent.mkdir(0o755, parents=True, exist_ok=True)
-    if _is_own(folder.parent) and not folder.is_dir():
+    if _is_trusted(folder.parent) and not folder.is_dir():
         folder.mkdir(0o755, exist_ok=True)
         _prune(folder)
     return is_safe(folder)
 
 
 def is_safe(folder):
-    """Return True if nobody but those trusted can write into a folder, or replace it."""
-    return _is_own(folder.parent) and _is_own(folder)
+    """Return True if only trusted users can write into a folder, or replace it."""
+    return _is_trusted(folder.parent) and _is_trusted(folder)
 
 
-def _is_own(path):
-    """Return True if nobody but those trusted can write to a file or folder."""
+def _is_trusted(path):
+    """Return True if only trusted users can write to a file or folder."""
     if os.name == "nt":
         return True
     owners = {0, os.geteuid()}
@@ -135,12 +135,10 @@ def _mark_used(folder):
 
 
 def _prune(newest):
-    """Remove folders of old environments."""
-    others = []
-    for folder in newest.parent.iterdir():
-        if folder != newest and _FOLDER.fullmatch(folder.name):
-            with contextlib.suppress(OSError):
-                others.append((folder.stat().st_mtime, folder))
-    for used, folder in sorted(others, reverse=True)[KEPT:]:
-        if time.time() - used > _DAY:
-            shutil.rmtree(folder, ignore_errors=True)
+    """Remove folders of old environments, unless another process is doing it."""
+    with contextlib.suppress(OSError):
+        found = [path for path in newest.parent.iterdir() if _FOLDER.fullmatch(path.name)]
+        used = {path: path.stat().st_mtime for path in found if path != newest}
+        for folder in sorted(used, key=used.get, reverse=True)[KEPT:]:
+            if time.time() - used[folder] > _DAY:
+                shutil.rmtree(folder, ignore_errors=True)

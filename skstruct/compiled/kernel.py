@@ -1,11 +1,11 @@
 """Compiled functions: numba's dispatchers, with the package's own cache.
 
-Constants are compiled as any integer: a first fit from source takes a quarter less.
+Integer constants have the type of any integer: a first fit from source takes a quarter less.
 
-LLVM calls Python for the code that it loads, and with the code that it has made. An exception does
-not get through. Nor must one come between the moment in which LLVM frees or takes over an object
-and the note of it in Python: the object would be freed twice, and the process crash. So a Ctrl-C is
-deferred until the kernel is ready.
+LLVM calls Python to load code, and to store code that it has made. An exception in such a call is
+lost. One that comes after LLVM has freed or taken over an object, and before Python has noted it,
+has the object freed twice, and the process crashes. So a Ctrl-C is deferred until the kernel is
+ready.
 """
 
 import logging
@@ -25,12 +25,12 @@ from skstruct.compiled.folders import CANNOT_KEEP
 from skstruct.utils.messages import log_once
 
 # numba imports parts of itself when it first compiles or loads: two that are imported above, and
-# all that it can compile. A fork or a Ctrl-C in the midst of imports leaves modules that are never
-# complete.
+# its implementations of functions. A fork or a Ctrl-C in the midst of imports leaves modules that
+# are never complete.
 cpu_target.target_context.refresh()
 
 if hasattr(os, "register_at_fork"):
-    # The child has no other threads: none would ever unlock what another one has locked.
+    # A child process has no other threads: a lock that one of them held would never be released.
     os.register_at_fork(
         before=global_compiler_lock.acquire,
         after_in_parent=global_compiler_lock.release,
@@ -58,10 +58,10 @@ class Kernel(CPUDispatcher):
             log_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
 
     def __call__(self, *args):
-        """Run the function; in Python, if it was compiled for other kernels alone.
+        """Call the compiled function; one that only kernels call runs in Python.
 
-        numba calls Python for each array that compiled code returns. A Ctrl-C that came while the
-        code ran is answered there, and numba raises a SystemError that was caused by it.
+        numba calls Python for each array that a kernel returns. There, a Ctrl-C that came while the
+        kernel ran raises KeyboardInterrupt, and numba a SystemError with it as the cause.
         """
         if self.targetoptions.get("no_cpython_wrapper"):
             return self.py_func(*args)
@@ -76,7 +76,7 @@ class Kernel(CPUDispatcher):
             raise cause from None
 
     def get_call_template(self, args, kws):
-        """Signature for a call in another compiled function, into which the code is linked."""
+        """Signature of a call from another kernel, into which the code is linked."""
         kws = {name: _without_constant(kind) for name, kind in kws.items()}
         with global_compiler_lock:
             self._cache.for_linking = True
@@ -105,8 +105,8 @@ def interrupts_deferred():
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    # A kernel that another one calls is compiled within the context of that one, whose handler is
-    # then the one before.
+    # A kernel that another one calls is compiled in the context of that one: the handler before is
+    # then that of the outer context.
     pending = []
     signal.signal(signal.SIGINT, lambda *interrupt: pending.append(interrupt))
     try:

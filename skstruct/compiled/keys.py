@@ -11,7 +11,7 @@ import llvmlite
 import numba
 import numpy as np
 
-# Number of the layout of cache files and archives.
+# Version of the layout of cache entries and archives.
 FORMAT = 3
 # Settings of numba that change the code it makes.
 SETTINGS = (
@@ -47,8 +47,8 @@ def _modules_in(folder, name):
 def _text_of_kernels(name, text):
     """Text of a module without what no kernel can see; empty if it has no kernel.
 
-    That is functions that are not compiled, and classes that are no records: estimators can be
-    edited without compiling anything again.
+    Kernels see neither functions that are not compiled nor classes other than records: estimators
+    can be edited without compiling anything again.
     """
     if name == "skstruct.compiled.jit" or name.startswith("skstruct.chain."):
         return text
@@ -66,17 +66,25 @@ def _text_of_kernels(name, text):
 
 
 def _read_sources():
-    """Files of all modules with kernels, and their texts, by name; none if one cannot be read."""
-    found = {}
+    """Files of all modules with kernels, by name, and the hash of the text of all kernels.
+
+    The hash is None if the sources cannot be read. numba itself looks at the file of a function,
+    and not at those of the functions that it calls.
+    """
+    files, texts = {}, []
     try:
         for name, path in _modules_in(resources.files("skstruct"), "skstruct"):
-            text = path.read_bytes().replace(b"\r\n", b"\n")
-            text = _text_of_kernels(name, text)
+            text = _text_of_kernels(name, path.read_bytes().replace(b"\r\n", b"\n"))
             if text:
-                found[name] = path, text
+                files[name] = path
+                texts.append(f"{name} {len(text)} ".encode() + text)
     except (OSError, ValueError, ModuleNotFoundError):
-        return {}
-    return found
+        return {}, None
+    return files, hashlib.sha256(b"".join(texts)).hexdigest() if texts else None
+
+
+# Read on import, before any kernel; later edits are detected by the stamps.
+_FILES, _SOURCES = _read_sources()
 
 
 def _stamps():
@@ -85,20 +93,7 @@ def _stamps():
     return [(s.st_mtime_ns, s.st_size) for s in status]
 
 
-def _hash(sources):
-    """Hash of the text of all kernels; None where it is unknown.
-
-    numba itself looks at the file of a function and not at those of the functions that it calls.
-    """
-    texts = [f"{name} {len(text)} ".encode() + text for name, (_, text) in sources.items()]
-    return hashlib.sha256(b"".join(texts)).hexdigest() if sources else None
-
-
-# Read on import, before any kernel; later edits are detected by the stamps.
-_sources = _read_sources()
-_FILES = {name: path for name, (path, _) in _sources.items()}
-_SOURCES, _STAMPS = _hash(_sources), _stamps()
-del _sources
+_STAMPS = _stamps()
 
 
 def sources_unchanged():
@@ -109,12 +104,12 @@ def sources_unchanged():
         return False
 
 
-# Files of kernels that are none of these: those of extensions.
+# Files of extensions: those with kernels outside the package.
 _outside = set()
 
 
 def is_outside(function):
-    """Return True if a function is in no file whose text every key depends on; note its file."""
+    """Return True if a function is that of an extension, whose file is noted."""
     outside = function.__module__ not in _FILES
     if outside:
         _outside.add(function.__code__.co_filename)
@@ -122,9 +117,9 @@ def is_outside(function):
 
 
 def hash_outside():
-    """Hash of the text of all files outside that have kernels; None if one cannot be read.
+    """Hash of the text of all files of extensions; None if one cannot be read.
 
-    Which of them a kernel calls is not known, so what is outside depends on all.
+    Nothing tells which of them a kernel calls, so that kernels of extensions depend on all.
     """
     try:
         texts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in _outside]
@@ -159,7 +154,7 @@ def folder_name(target):
 
 
 def file_name(kernel, signature, outside=""):
-    """Name of the file for one kernel and its argument types, and the hash of what is outside."""
+    """Name of the cache entry of a kernel for argument types; `outside` is a hash of extensions."""
     return f"{kernel}-{_digest(repr(signature) + outside)[:32]}.kernel"
 
 

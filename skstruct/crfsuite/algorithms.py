@@ -91,14 +91,14 @@ PARAMETERS = {
         _LOSS,
     ),
 }
-# CRFsuite stops when the last iterations improved the objective by less than a share `delta`. It is
-# then about this many times `delta` above the minimum. A fit that is provably as close stops too.
+# CRFsuite stops when the last iterations improved the objective by less than a share `delta`, about
+# this many times `delta` above the minimum. A fit that is provably as close stops, too.
 _DELTAS_ABOVE_MINIMUM = 3
-# Threads of L-BFGS, and parts of its sums. So many whatever the machine has: the sums are the same.
+# Threads of L-BFGS, and parts of its sums: the same on all machines, and so are the sums.
 _THREADS = 2
 _NO_LIMIT = 2**31 - 1
-# Up to so many iterations CRFsuite is further from the minimum than an ascent that has settled. The
-# later it stops, the closer it is: .02 to .12 % above after 200.
+# Up to this many iterations, CRFsuite ends further from the minimum than an ascent that has
+# settled. After 200 it is .02 to .12 % above the minimum.
 _MOST_TO_SETTLE = 100
 
 
@@ -117,7 +117,7 @@ def read_value(parameter, value):
     Raises
     ------
     ValueError
-        If it is none, or is NaN, or not whole where it must be.
+        If it is not a number, or not a whole one where it must be.
     """
     kind = type(parameter.default)
     if kind is str:
@@ -127,7 +127,7 @@ def read_value(parameter, value):
         number = {"true": 1.0, "false": 0.0}[text] if text in ("true", "false") else float(text)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    # CRFsuite itself takes what is no number for 0, and drops decimals.
+    # CRFsuite itself reads other text as 0, and drops decimals.
     if math.isnan(number) or (kind is not float and not number.is_integer()):
         what = "a number" if kind is float else "a whole number"
         raise ValueError(f"{parameter.ours}={short_repr(value)} is not {what}.")
@@ -163,7 +163,7 @@ def make_estimator(params):
     if values["max_iterations"] < 0:
         raise ValueError(f"max_iterations={values['max_iterations']} is negative.")
     if algorithm == "lbfgs":
-        # Who sets CRFsuite's rule wants it to be followed.
+        # If one of its parameters is set, CRFsuite's own rule is followed.
         own_rule = any(params.get(name) is not None for name in ("delta", "period"))
         limited = 0 < values["max_iterations"] <= _MOST_TO_SETTLE
         _, configured = get_active_backend()

@@ -349,7 +349,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if self._estimator is None and self.model_filename is not None:
             tagger = Tagger()
             tagger.open(self.model_filename)
-            # At once: another thread may ask for them, too.
+            # Both at once: another thread may read them, too.
             vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
         return self._estimator
 
@@ -362,7 +362,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
                 return None
             tagger = Tagger()
             tagger._set_model(self.estimator_, self._labels)
-            # When it is whole: another thread may ask for it, too.
+            # Only now: another thread may read it, too.
             self._tagger = tagger
         return self._tagger
 

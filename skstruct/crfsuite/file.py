@@ -1,8 +1,8 @@
 """CRFsuite's binary model format: decoding and encoding.
 
-A file is a header and five chunks: the weights, with the numbers of the attribute or label and of
-the label that they belong to; the names of the labels and of the attributes; and for each label and
-each attribute the numbers of its weights. All integers are little-endian.
+A file is a header and five chunks: the weights, each with the numbers of an attribute and a label,
+or of two labels; the names of the labels and of the attributes; and for each label and each
+attribute the numbers of its weights. All integers are little-endian.
 
 The names are in tables ("constant quark databases") that map strings to the numbers 0, 1, ...,
 n - 1 and back. Such a table is a header; 256 heads of hash tables; the records, each a number, a
@@ -71,7 +71,7 @@ def decode_model(data):
     weights = _read_weights(data, places[0])
     labels = _decode_names(data, places[1], n_labels, "label")
     attributes = _decode_names(data, places[2], n_attributes, "attribute")
-    # The weights say themselves what these chunks list: which are those of a label or attribute.
+    # What these chunks list, the weights of each label and attribute, the weights say themselves.
     for place, name in zip(places[3:], (b"LFRF", b"AFRF"), strict=True):
         _read_chunk_head(data, place, name)
     pairs, pair_weights = _select(weights, _TRANSITION, n_labels, n_labels)

@@ -23,10 +23,10 @@ _VERSION = "0.12"
 def install():
     """Let programs that import ``pycrfsuite`` or ``sklearn_crfsuite`` use this package.
 
-    After the call, ``import pycrfsuite`` and ``import sklearn_crfsuite`` give modules whose classes
-    are those of `skstruct.crfsuite`, and whose other names are there, too. Whether the packages are
-    installed does not matter; their own modules are replaced, if they were imported before, for
-    imports from now on. Call it before importing the program.
+    After the call, ``import pycrfsuite`` and ``import sklearn_crfsuite`` give modules with all
+    names of these packages, whose classes are those of `skstruct.crfsuite`. The packages need not
+    be installed; if they were imported before, later imports give the new modules. Call it before
+    importing the program.
 
     Models pickled by the real ``sklearn_crfsuite`` cannot be read; model files can.
 

@@ -70,7 +70,7 @@ def _refuse_array(t, name, array):
 
 
 class LabelLists(np.ndarray):
-    """Array of lists of labels that compares as CRFsuite's two-dimensional arrays do.
+    """Array of lists of labels that compares as the array of sklearn-crfsuite.
 
     Where all sequences have the same length, ``sklearn_crfsuite.CRF.predict`` returns an array
     with a row for each sequence. ``==`` and ``!=`` compare as if this were such an array.
@@ -112,8 +112,8 @@ def as_text(label):
 def as_label_lists(y, name):
     """Tuples of labels, as text, one for each sequence; a ValueError for anything else."""
     rows = _labels_in(y, name, "a list of lists of labels")
-    # Not lists: with as many more, the garbage collector looks at all tokens in memory once more,
-    # which takes up to a tenth of a fit.
+    # Tuples: that many lists would have the garbage collector traverse all tokens in memory once
+    # more, which takes up to a tenth of a fit.
     rows = [_labels_in(row, f"{name}[{i}]", "a list of labels") for i, row in enumerate(rows)]
     kinds = set(map(type, chain.from_iterable(rows)))
     if any(issubclass(kind, bytes) for kind in kinds):
@@ -135,7 +135,7 @@ def refuse_other_labels(y, labels):
     y : list of lists
         Labels of all sequences.
     labels : list
-        Those that occur.
+        Distinct labels.
     """
     others = [label for label in labels if not isinstance(label, str)]
     if others:
@@ -155,7 +155,7 @@ def as_tokens(xseq):
 
 
 def snapshot(xseq):
-    """Deep copy of the tokens of a sequence, which the caller may change before they are read."""
+    """Deep copy of the tokens of a sequence: the caller may change them before they are read."""
     try:
         return list(map(_snapshot, list(as_tokens(xseq))))
     except RecursionError:
@@ -173,7 +173,7 @@ def _snapshot(value):
 
 
 def copied_token(token):
-    """Copy of a token that can be read several times; its values are those of the caller."""
+    """Shallow copy of a token, which can be read several times."""
     if isinstance(token, (dict, list, set)):
         return token.copy()
     # Anything else is left to the reader of tokens.

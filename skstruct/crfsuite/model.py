@@ -109,7 +109,7 @@ def write_model(tagger, path, *, feature_names=None):
     As of `read_model`.
     """
     check_is_fitted(tagger)
-    # The drop-in has a tagger.
+    # A drop-in `CRF` has a tagger.
     fitted = getattr(tagger, "estimator_", tagger)
     if not hasattr(fitted, "_chain"):
         raise ValueError(
@@ -170,8 +170,8 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
         "Read the model where there is more.",
     )
     weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
-    # A file may repeat a combination. As in CRFsuite, repeated weights of an attribute are added,
-    # and of a label pair the last weight counts.
+    # A file may repeat a pair. As in CRFsuite, repeated weights of attribute and label are added,
+    # and of two labels the last weight counts.
     places = (columns[model.states[:, 0]], codes[model.states[:, 1]])
     np.add.at(weights, places, model.state_weights)
     transition[codes[model.pairs[:, 0]], codes[model.pairs[:, 1]]] = model.pair_weights
@@ -179,18 +179,17 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
 
 
 def _sorted(names):
-    """Names in order, as an array of objects, and the rank of each given name."""
+    """Sorted names, as an array of objects, and the rank of each given name."""
     return np.unique(np.array(names, dtype=object), return_inverse=True)
 
 
 def tagger_to_bytes(tagger, *, feature_names=None, labels=None):
-    """Content of the model file of a fitted tagger; labels in the order given, or sorted."""
+    """Content of the model file of a fitted tagger, with labels in the given order, or sorted."""
     return encode_model(model_from_tagger(tagger, feature_names=feature_names, labels=labels))
 
 
 def model_from_tagger(tagger, *, feature_names=None, labels=None):
-    """Content of the model file of a fitted tagger before it is encoded."""
-    check_is_fitted(tagger)
+    """Model of a fitted tagger, as `encode_model` takes it."""
     _check_representable(tagger)
     chain, classes = tagger._chain(), tagger.classes_.tolist()
     labels = classes if labels is None else labels

@@ -1,4 +1,4 @@
-"""CRFsuite's online algorithms, for models that have only the weights that CRFsuite's have."""
+"""CRFsuite's online algorithms, for models with the same weights as CRFsuite's."""
 
 from numbers import Integral, Real
 
@@ -162,7 +162,7 @@ class OnlineCRF(OnlineTagger):
         return Adaptive(ROOT if self.error_sensitive else ONE, slack, cap, False, *buffers)
 
     def _start(self, state, training_set):
-        """Give the weights of the model a variance, and the others none."""
+        """State with a variance for the weights of the model, and zero for all others."""
         variance = float(self.variance) if self.rule == "arow" else 1.0
         chain = state.chain
         states, transitions = self._weights_of_the_model(training_set, chain)
@@ -178,7 +178,7 @@ class OnlineCRF(OnlineTagger):
         )
 
     def _weights_of_the_model(self, training_set, chain):
-        """Features with a label, and label pairs, that have a weight."""
+        """True for the pairs of feature and label, and for the label pairs, that have a weight."""
         n_features, n_labels = chain.weights.shape
         rows, n_tokens = training_set.rows, len(training_set.labels)
         places = np.ones(n_tokens), training_set.labels, np.arange(n_tokens + 1)
@@ -195,7 +195,7 @@ class OnlineCRF(OnlineTagger):
         return states, self._kept(frequency, frequency, self.all_possible_transitions)
 
     def _kept(self, frequency, count, every):
-        """True where there is a weight."""
+        """True where a pair has a weight."""
         return ((count > 0) | every) & (frequency >= self.min_freq)
 
     def _is_over(self, history, training_set):

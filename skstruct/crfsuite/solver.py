@@ -34,9 +34,9 @@ def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says; CRFsuite starts from zero and is not watched.
 
     CRFsuite gets a sequence as many times as its weight says, which has to be a whole number.
-    Biases are the weights of an attribute each, and CRFsuite has only those that occur. It stops
-    when the last ten iterations improved the objective by less than a third of `tol`; the objective
-    is then about within this share of its minimum.
+    Biases are weights of three attributes, and labels that these do not occur with have none.
+    CRFsuite stops when the last ten iterations improved the objective by less than a third of
+    `tol`; the objective is then within about `tol` of its minimum.
     """
     if len(training_set.rows.sets()) > 1:
         raise ValueError("solver='crfsuite' does not support transition features.")

@@ -50,7 +50,7 @@ class _Sequence:
     def __init__(self, estimator, xseq):
         self._estimator, self._marginals = estimator, None
         xseq = as_tokens(xseq)
-        # A copy of what the caller may change, unless the sequence is a matrix.
+        # A copy, unless it is a matrix: the caller may change the tokens.
         self._X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
 
     def __len__(self):
@@ -68,7 +68,7 @@ class _Sequence:
 
     def probability(self, codes):
         """Probability of labels, given by their codes."""
-        # That of the best labels, for which it is most often asked, has a short way.
+        # The best labels, the most usual ones, come with their probability.
         best = self._estimator.predict_nbest(self._X, n_best=1)[0][0]
         if best.labels == self._estimator.classes_[codes].tolist():
             return best.probability
@@ -181,7 +181,7 @@ class Tagger:
 
     def _set(self, xseq):
         self._check_opened()
-        # Each of several threads goes on with the sequence that it has set.
+        # The caller goes on with this sequence, even if another thread sets one.
         self._last = sequence = _Sequence(self._estimator, xseq)
         return sequence
 

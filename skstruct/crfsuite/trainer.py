@@ -78,7 +78,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
 def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     """Fit; if there are held-out sequences, score them at every iteration."""
     is_online = isinstance(estimator, OnlineCRF)
-    number_of = dict(zip(labels, range(len(labels)), strict=True))
+    number_of = {label: number for number, label in enumerate(labels)}
 
     def as_learnt(y):
         """Labels as the estimator learns them.
@@ -255,7 +255,7 @@ class BaseTrainer:
     def train(self, model, holdout=-1):
         """Train, and write the model file.
 
-        The messages of the training follow when it is over.
+        All messages come after the training.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Trainer(BaseTrainer):
     _text = ""
 
     def message(self, message):
-        """Take a message of the training; the event that it is about gets its text.
+        """Take a message of the training; its text goes to the method of the event.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Trainer(BaseTrainer):
 
 # The log of a training, and CRFsuite's messages about it
 
-# CRFsuite's names, and columns of `history_`, of which the first that exists is the source.
+# CRFsuite's names of columns of `history_`, of which the first that exists is taken.
 _COLUMNS = {
     "loss": ("objective", "loss"),
     "feature_norm": ("weight_norm",),
@@ -486,7 +486,7 @@ class TrainingLog:
         return self.iterations[-1] if self.iterations else None
 
     def __getstate__(self):
-        # Fractions as pairs of integers, which every way of storing supports, and plain tuples.
+        # Every format can store pairs of integers and plain tuples.
         state = self.__dict__.copy()
         state["iterations"] = [
             _change(entry, Fraction.as_integer_ratio, tuple) for entry in self.iterations
@@ -509,7 +509,7 @@ TrainLogParser = TrainingLog
 
 
 def _change(entry, as_fraction, as_score):
-    """Entry with functions applied to the accuracies that are fractions and to the scores."""
+    """Copy of an entry, with functions applied to its fractions and its label scores."""
     exact = ("item_accuracy", "instance_accuracy")
     scores = {label: as_score(score) for label, score in entry["scores"].items()}
     changed = {name: as_fraction(entry[name]) for name in exact if name in entry}
@@ -522,7 +522,7 @@ class HeldOut:
     Parameters
     ----------
     labels, classes : list of str
-        Labels of the training set, in order of first occurrence, and in that of the classes.
+        Labels of the training set, in order of first occurrence and in the order of their codes.
     y : list of list of str
         True labels of the held-out sequences.
 
@@ -543,7 +543,7 @@ class HeldOut:
         self.scores = []
 
     def add(self, predicted):
-        """Add the scores of predicted labels, given as codes of the classes, token by token."""
+        """Add the scores of an iteration from the codes that it predicts, one for each token."""
         predicted = self._code_of_class[predicted]
         right = predicted == self._true
         counts = [
@@ -572,7 +572,7 @@ def _label_score(match, model, ref):
 
 
 def log_entries(history, n_features, scores):
-    """Yield the entry of each iteration of a history; epoch 0 only where there is no other.
+    """Yield the log entry of each iteration; epoch 0 only where there is no other.
 
     Parameters
     ----------
@@ -599,8 +599,8 @@ def log_entries(history, n_features, scores):
         yield entry | (scores[k] if scores else {})
 
 
-def training_events(algorithm, params, log, holdout=-1):
-    """Yield the events of a training up to the storing of the model, with CRFsuite's messages.
+def training_events(algorithm, params, log, holdout):
+    """Yield the events of a training before the model is stored, with CRFsuite's messages.
 
     Parameters
     ----------
@@ -610,8 +610,8 @@ def training_events(algorithm, params, log, holdout=-1):
         Parameters by CRFsuite's names.
     log : TrainingLog
         Log of the training.
-    holdout : int, default=-1
-        Number of the group that was held out.
+    holdout : int
+        Number of the group that was held out; -1 for none.
 
     Yields
     ------

@@ -10,9 +10,9 @@ import numpy as np
 import skstruct
 from skstruct.dask.direct import DirectCall, DirectCalls
 
-# Tasks under way for each thread, where several results are taken at a time.
+# Pending tasks for each thread, where several results are taken at a time.
 _AHEAD = 2
-# Shards of an iterator whose arguments are in memory at a time.
+# Number of shards whose arguments are in memory at a time, if they come from an iterator.
 _AT_A_TIME = 4
 
 
@@ -141,10 +141,10 @@ class Cluster:
                 while len(pending) < most and (some := list(islice(shards, together))):
                     pending.append(self._start(function, some, shared, sent, direct))
                     sent += len(some)
-                # Free the arguments before the results are waited for.
+                # Free the arguments before waiting for results.
                 some = None
                 if len(pending) == most and n_threads is None:
-                    # While workers compute, and only where there are many shards.
+                    # Asked for while workers compute, and only where there are many shards.
                     n_threads = sum(self.client.nthreads().values())
                     of_threads = _AHEAD * n_threads // together if together > 1 else n_threads + 1
                     most = max(most, of_threads)
@@ -259,7 +259,7 @@ def _releases():
 
 
 def _large_graphs():
-    """Context without Dask's warning of large tasks: the weights of a model are sent with them."""
+    """Context without Dask's warning of large tasks: weights are sent with them on purpose."""
     import dask  # optional
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})

@@ -1,4 +1,4 @@
-"""Fits on partitions: workers read and count, the driver merges and lays out.
+"""Fits on partitions: workers read and count, the driver merges counts and lays out the weights.
 
 A fit may start from an earlier one, and store its progress in a file that outlives the driver.
 """
@@ -256,7 +256,7 @@ class Checkpoints:
 
 
 class Columns(NamedTuple):
-    """Features of a model, and where those of each shard are.
+    """Features of a model, and their numbers for the features of each shard.
 
     Attributes
     ----------

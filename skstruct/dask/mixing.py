@@ -1,9 +1,9 @@
 """Online learners on shards, whose weights the driver mixes after every epoch.
 
-This is iterative parameter mixing (McDonald, Hall and Mann, 2010). But where threads take the mean
-of all weights (`skstruct.learning.mixing`), here the changes of a feature's weights are divided by
-about the number of shards that made any: most features occur in few of many shards, and would
-hardly move. A shard has the weights of its own features alone, and sends those that it has changed.
+This is iterative parameter mixing (McDonald, Hall and Mann, 2010). Threads take the mean of all
+weights (`skstruct.learning.mixing`). Here the changes of a feature's weights are divided by about
+the number of shards that made any: most features occur in few of many shards, and would hardly move
+otherwise. A shard has the weights of its own features alone, and sends those that it has changed.
 The penalty is a factor that all weights of a shard share.
 """
 
@@ -135,7 +135,7 @@ class _Mixture:
         rows = own[learnt.rows]
         self._n_changed[rows] += np.any(learnt.chain.weights, axis=1)
         for name, part, behind in zip(learnt.chain._fields, learnt.chain, learnt.lag, strict=True):
-            # The rows of a shard differ from each other.
+            # Rows are distinct, so that none is lost when they are added in place.
             where = rows if name == "weights" else ...
             getattr(self._chain, name)[where] += scale * part
             if self._average:
@@ -151,7 +151,7 @@ class _Mixture:
             getattr(chain, name)[...] = getattr(self._chain, name) / n
             if self._average:
                 getattr(lag, name)[...] += getattr(self._lag, name)
-        # As if no shard had changed anything: the penalty shrinks all weights.
+        # First what all weights have in common, changed or not: the penalty shrinks them.
         if self._average:
             lag.weights[...] -= sum(totals) * chain.weights
         chain.weights[...] *= sum(scales) / n

@@ -159,7 +159,7 @@ def read(X, y, settings):
 
 
 def _number_used(indices, n_columns):
-    """Columns that occur, sorted, and the position of each index among them."""
+    """Sorted columns that occur, and the position of each index among them."""
     if n_columns > len(indices):
         columns, places = np.unique(indices, return_inverse=True)
         return columns, places.astype(np.int32)
@@ -216,7 +216,7 @@ def vectorize(X, vectorizer):
 
 
 def number(shard, codes, kept, settings):
-    """Number labels and features as all shards do.
+    """Number the labels and features of a shard as in the model.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def number(shard, codes, kept, settings):
     codes : ndarray
         Code of each class of the shard.
     kept : ndarray of bool
-        Which of its features are those of the model.
+        True for its features that the model has.
     settings : tuple
         All classes, the constraint or None, the weights of the classes or None, and whether the
         tagger learns from partly labelled sequences.
@@ -250,7 +250,7 @@ def number(shard, codes, kept, settings):
 
 
 def _keep_features(rows, kept):
-    """Drop features, and number the others."""
+    """Drop features, and renumber the others."""
     if kept.all():
         return read_only(rows)
     of_kept = kept[rows.indices]

@@ -18,8 +18,8 @@ from skstruct.learning.objective import Objective
 from skstruct.matrices import pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
-# Shards whose sums the driver takes at a time, and the bytes up to which it does. One by one takes
-# longer on a few workers, but less memory.
+# Number of shards whose sums the driver takes at a time, unless the largest has more bytes than
+# `_SMALL`. One by one takes longer on a few workers, but less memory.
 _TOGETHER, _SMALL = 2, 1 << 21
 
 
@@ -48,7 +48,7 @@ class ShardedLikelihood:
     Attributes
     ----------
     positions : list of Positions
-        For each shard those of its parameters in the whole vector.
+        For each shard, the positions of its parameters in the whole vector.
     parts : list
         Futures of the likelihoods of the shards.
     n_state : int
@@ -169,7 +169,7 @@ class _ShardedAscent:
 
 
 class RowTable:
-    """Positions of all rows of weights in the parameter vector, and from them those of a shard.
+    """Positions of the rows of weights in the parameter vector, from which those of shards follow.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class RowTable:
 class Positions:
     """Positions of the weights of some rows, and of the parameters that all shards share.
 
-    They are computed on demand, in small arrays: there are many more of them than rows.
+    They are computed on demand, in small arrays: there are many more positions than rows.
     """
 
     def __init__(self, bounds, rows, size):

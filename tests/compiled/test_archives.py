@@ -49,12 +49,12 @@ def shipped(monkeypatch, tmp_path):
     assert kernel()(2.0) == 6.0
     (built,) = tmp_path.glob("builder/*/*.kernel")
     path = tmp_path / f"{BASELINE}.zip"
-    archive.write_archive(path, BASELINE, {built.name: cache.unpack(built.read_bytes())[0]})
+    archive.write_archive(path, {built.name: cache.unpack(built.read_bytes())[0]})
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "user"))
-    archive._opened.cache_clear()
+    archive._open.cache_clear()
     cache.loaded_kernels.clear()
     yield path
-    archive._opened.cache_clear()
+    archive._open.cache_clear()
 
 
 def test_what_is_shipped_is_not_compiled(shipped):
@@ -177,7 +177,7 @@ def test_an_archive_is_no_file_of_the_cache(shipped):
 def test_the_same_kernels_make_the_same_archive(tmp_path):
     codes = {"room.a-1.kernel": b"one", "room.b-2.kernel": b"two"}
     for name, found in (("one", codes), ("two", dict(reversed(codes.items())))):
-        archive.write_archive(tmp_path / name, BASELINE, found)
+        archive.write_archive(tmp_path / name, found)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 

@@ -56,7 +56,7 @@ from skstruct.compiled.cache import own_folders, unpack
 paths = own_folders()[0].glob("*.kernel")
 folder().mkdir()
 codes = {path.name: unpack(path.read_bytes())[0] for path in paths}
-write_archive(folder() / f"{BASELINE}.zip", BASELINE, codes)
+write_archive(folder() / f"{BASELINE}.zip", codes)
 """
 APPLICATION = (
     USE
