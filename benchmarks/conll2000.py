@@ -20,7 +20,7 @@ from benchmarks.common.chunking import EPOCHS, run_crfsuite, run_skstruct
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import chunking_name, write_corpus
 from benchmarks.common.processes import run_child, take_turns
-from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
+from benchmarks.common.report import gain, note_on_runs, rows_of_medians, table
 
 # This `tol` takes CRFTagger to the objective that CRFsuite stops at, or below.
 CRF = {"l2": 2.0, "fit_intercept": False, "tol": 3e-5}
@@ -69,21 +69,12 @@ def run_all(corpus, repeat, warm):
 
 def write_report(results, report):
     """Write the medians, and the ratios of runs of the same turn."""
-    rows = []
-    for title, (key, form) in ROWS.items():
-        values = [median(runs, key) for runs in results.values()]
-        rows.append([title, *("" if v is None else form.format(v) for v in values)])
     note = note_on_runs(len(results["PerceptronTagger"]))
-    report.write("medians", table(["", *SYSTEMS], rows), note)
+    report.write("medians", table(["", *SYSTEMS], rows_of_medians(ROWS, results)), note)
     rows = []
     for name, other in COUNTERPARTS.items():
-        row = [name]
-        for key in RATIOS.values():
-            pair = results[other], results[name]
-            # Speeds, unlike times, are better where they are larger.
-            slow, fast = reversed(pair) if key == "tokens per second" else pair
-            row.append(median_and_range(ratios(slow, fast, key)))
-        rows.append(row)
+        gains = (gain(results[other], results[name], key) for key in RATIOS.values())
+        rows.append([name, *gains])
     report.write("ratios", table(["", *RATIOS], rows))
 
 

@@ -39,7 +39,7 @@ from benchmarks.common.features import (
     feature_strings,
 )
 from benchmarks.common.processes import Clock, peak_memory, run_child, seconds_of, take_turns
-from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
+from benchmarks.common.report import gain, note_on_runs, rows_of_medians, table
 
 TAGGING_PASSES = 7
 C2 = 1.0
@@ -197,21 +197,12 @@ ROWS = {
 
 def write_report(task, results, report):
     """Write the medians of a task, and the ratios of runs of the same turn."""
-    rows = []
-    for title, (key, form) in ROWS.items():
-        values = [median(runs, key) for runs in results.values()]
-        rows.append([title, *("" if v is None else form.format(v) for v in values)])
-    medians = table(["", *SYSTEMS], rows)
+    medians = table(["", *SYSTEMS], rows_of_medians(ROWS, results))
     rows = []
     for ours in OURS:
         for other in OTHERS:
-            row = [ours, other]
-            for key in ("whole", "features", "tokens per second", "memory"):
-                pair = results[other], results[ours]
-                # Speeds, unlike times, are better where they are larger.
-                slow, fast = reversed(pair) if key == "tokens per second" else pair
-                row.append(median_and_range(ratios(slow, fast, key)))
-            rows.append(row)
+            keys = ("whole", "features", "tokens per second", "memory")
+            rows.append([ours, other, *(gain(results[other], results[ours], key) for key in keys)])
     head = ["", "than", "whole process", "features", "tokens to labels", "memory"]
     report.write(
         task,
