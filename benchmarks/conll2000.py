@@ -11,15 +11,9 @@ The speed of tagging is the median of several passes over the test set. Memory i
 resident set, beside what the process had before it read any data.
 """
 
-import json
-import tempfile
 from functools import partial
-from pathlib import Path
 
-from benchmarks.common.chunking import EPOCHS, run_crfsuite, run_skstruct
-from benchmarks.common.commandline import make_parser, open_report, parse
-from benchmarks.common.corpora import chunking_name, write_corpus
-from benchmarks.common.processes import run_child, take_turns
+from benchmarks.common.chunking import EPOCHS, compare, run_crfsuite, run_skstruct
 from benchmarks.common.report import gain, note_on_runs, rows_of_medians, table
 
 # This `tol` takes CRFTagger to the objective that CRFsuite stops at, or below.
@@ -59,14 +53,6 @@ RATIOS = {
 }
 
 
-def run_all(corpus, repeat, warm):
-    """Results of all systems, in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_corpus(corpus, Path(folder))
-        run = partial(run_child, "conll2000", "--folder", folder, "--run")
-        return take_turns(SYSTEMS, run, repeat, warm=warm)
-
-
 def write_report(results, report):
     """Write the medians, and the ratios of runs of the same turn."""
     note = note_on_runs(len(results["PerceptronTagger"]))
@@ -80,17 +66,7 @@ def write_report(results, report):
 
 def main():
     """Run the benchmark, or one of its systems in this process."""
-    parser = make_parser(__doc__, repeat=3)
-    parser.add_argument("--run", choices=list(SYSTEMS), help="only this, once, in this process")
-    parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
-    arguments = parse(parser)
-    if arguments.run:
-        print(json.dumps(SYSTEMS[arguments.run](arguments.folder)))
-        return
-    warm = () if arguments.quick else COUNTERPARTS
-    results = run_all(chunking_name(arguments.quick), arguments.repeat, warm)
-    with open_report("conll2000", arguments) as report:
-        write_report(results, report)
+    compare("conll2000", __doc__, SYSTEMS, ours=COUNTERPARTS, repeat=3, write_report=write_report)
 
 
 if __name__ == "__main__":

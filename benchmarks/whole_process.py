@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import read_sentences, write_corpus
+from benchmarks.common.crfsuite import open_trained
 from benchmarks.common.features import (
     CHUNKING,
     ENTITIES,
@@ -101,11 +102,7 @@ def run_python_crfsuite(task, folder, clock):
     for sentence, labels in zip(X, y, strict=True):
         trainer.append(feature_strings(task.features, sentence), labels)
     clock.lap("features")
-    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
-        trainer.train(model.name)
-        clock.lap("train")
-        tagger = pycrfsuite.Tagger()
-        tagger.open(model.name)
+    tagger = open_trained(trainer, clock)
 
     def tag():
         return [tagger.tag(feature_strings(task.features, sentence)) for sentence in X_test]
