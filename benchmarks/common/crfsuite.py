@@ -5,7 +5,7 @@ import tempfile
 
 def open_trained(trainer, clock):
     """Train, which ends the part "train" of a clock; return a tagger with the model."""
-    # Imports are measured, too: each run makes its own.
+    # Imported here, as processes of other systems do without it.
     import pycrfsuite
 
     with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:

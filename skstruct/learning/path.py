@@ -23,7 +23,7 @@ from skstruct.utils.progress import History
 # A search ends earlier than a fit: when ten iterations gained less than this share of `tol`.
 # The bound closes late where the penalty is weak, and scores have long been what they stay.
 _GAIN = 0.1
-# Few steps follow each start, so all have the same power of the inverse diagonal of the Hessian.
+# Few steps follow each start, so all use one power of the inverse diagonal of the Hessian.
 _POWERS = 0.5, 0.5
 # Weights, gradients, and what L-BFGS keeps of them; the last two minima and the diagonal.
 _BYTES_OF_A_WEIGHT = 140
