@@ -11,16 +11,10 @@ The speed of tagging is the median of several passes over the test set. Memory i
 resident set, beside what the process had before it read any data.
 """
 
-import json
-import tempfile
 from functools import partial
-from pathlib import Path
 
-from benchmarks.common.chunking import EPOCHS, run_crfsuite, run_skstruct
-from benchmarks.common.commandline import make_parser, open_report, parse
-from benchmarks.common.corpora import chunking_name, write_corpus
-from benchmarks.common.processes import run_child, take_turns
-from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
+from benchmarks.common.chunking import EPOCHS, compare, run_crfsuite, run_skstruct
+from benchmarks.common.report import gain, note_on_runs, rows_of_medians, table
 
 # This `tol` takes CRFTagger to the objective that CRFsuite stops at, or below.
 CRF = {"l2": 2.0, "fit_intercept": False, "tol": 3e-5}
@@ -59,47 +53,20 @@ RATIOS = {
 }
 
 
-def run_all(corpus, repeat, warm):
-    """Results of all systems, in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_corpus(corpus, Path(folder))
-        run = partial(run_child, "conll2000", "--folder", folder, "--run")
-        return take_turns(SYSTEMS, run, repeat, warm=warm)
-
-
 def write_report(results, report):
     """Write the medians, and the ratios of runs of the same turn."""
-    rows = []
-    for title, (key, form) in ROWS.items():
-        values = [median(runs, key) for runs in results.values()]
-        rows.append([title, *("" if v is None else form.format(v) for v in values)])
     note = note_on_runs(len(results["PerceptronTagger"]))
-    report.write("medians", table(["", *SYSTEMS], rows), note)
+    report.write("medians", table(["", *SYSTEMS], rows_of_medians(ROWS, results)), note)
     rows = []
     for name, other in COUNTERPARTS.items():
-        row = [name]
-        for key in RATIOS.values():
-            pair = results[other], results[name]
-            # Speeds, unlike times, are better where they are larger.
-            slow, fast = reversed(pair) if key == "tokens per second" else pair
-            row.append(median_and_range(ratios(slow, fast, key)))
-        rows.append(row)
+        gains = (gain(results[other], results[name], key) for key in RATIOS.values())
+        rows.append([name, *gains])
     report.write("ratios", table(["", *RATIOS], rows))
 
 
 def main():
     """Run the benchmark, or one of its systems in this process."""
-    parser = make_parser(__doc__, repeat=3)
-    parser.add_argument("--run", choices=list(SYSTEMS), help="only this, once, in this process")
-    parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
-    arguments = parse(parser)
-    if arguments.run:
-        print(json.dumps(SYSTEMS[arguments.run](arguments.folder)))
-        return
-    warm = () if arguments.quick else COUNTERPARTS
-    results = run_all(chunking_name(arguments.quick), arguments.repeat, warm)
-    with open_report("conll2000", arguments) as report:
-        write_report(results, report)
+    compare("conll2000", __doc__, SYSTEMS, ours=COUNTERPARTS, repeat=3, write_report=write_report)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
 from benchmarks.common.corpora import read_sentences, write_corpus
+from benchmarks.common.crfsuite import open_trained
 from benchmarks.common.features import (
     chunking_features,
     entity_features,
@@ -82,12 +83,8 @@ def run_crfsuite(task, train, test, targets, clock):
     for strings, labels in zip(*train, strict=True):
         trainer.append(strings, labels)
     clock.lap("features")
-    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
-        trainer.train(model.name)
-        clock.lap("train")
-        tagger = pycrfsuite.Tagger()
-        tagger.open(model.name)
-        predicted = [tagger.tag(strings) for strings in test[0]]
+    tagger = open_trained(trainer, clock)
+    predicted = [tagger.tag(strings) for strings in test[0]]
     iterations = trainer.logparser.iterations
     last, few = iterations[-1], iterations[:FEW]
     return predicted, {

@@ -16,11 +16,12 @@ import tempfile
 from pathlib import Path
 from time import process_time
 
+from benchmarks.common import features
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import read_sentences, write_corpus
 from benchmarks.common.features import chunking_features, feature_dicts
 from benchmarks.common.processes import peak_memory, take_turns
-from benchmarks.common.report import median, note_on_runs, table
+from benchmarks.common.report import note_on_runs, rows_of_medians, table
 
 ALONE = 300  # sentences that are tagged one at a time
 PASSES = 5
@@ -28,26 +29,8 @@ N_ITERATIONS = 10  # of training: the number of weights is that of a long traini
 
 
 def tutorial_features(sentence, t):
-    """Features of named entities, of the types that sklearn-crfsuite's tutorial has."""
-    word, tag = sentence[t]
-    yield "bias", "bias"
-    yield "word.lower()", word.lower()
-    yield "word[-3:]", word[-3:]
-    yield "word[-2:]", word[-2:]
-    for test in (str.isupper, str.istitle, str.isdigit):
-        yield f"word.{test.__name__}()", test(word)
-    yield "postag", tag
-    yield "postag[:2]", tag[:2]
-    for row, edge in ((-1, "BOS"), (1, "EOS")):
-        if 0 <= t + row < len(sentence):
-            word, tag = sentence[t + row]
-            yield f"{row:+}:word.lower()", word.lower()
-            yield f"{row:+}:word.istitle()", word.istitle()
-            yield f"{row:+}:word.isupper()", word.isupper()
-            yield f"{row:+}:postag", tag
-            yield f"{row:+}:postag[:2]", tag[:2]
-        else:
-            yield edge, True
+    """Features of sklearn-crfsuite's tutorial, with text for the bias: no value is a number."""
+    return {**dict(features.tutorial_features(sentence, t)), "bias": "bias"}.items()
 
 
 TASKS = {
@@ -177,10 +160,7 @@ def main():
                     ),
                     arguments.repeat,
                 )
-            rows = []
-            for title, (key, form) in ROWS.items():
-                values = [median(runs, key) for runs in results.values()]
-                rows.append([title, *("" if v is None else form.format(v) for v in values)])
+            rows = rows_of_medians(ROWS, results)
             report.write(task, table(["", *results], rows), note_on_runs(arguments.repeat))
 
 

@@ -155,29 +155,19 @@ def measure_online(name, n_labels, constraint, fewest):
         return 1e6 * sum(epochs) / batch[part].n_rows
 
 
-def measure_all(sizes):
+def measure_every_online(n_labels, constraint, fewest):
+    """The same of each online learner."""
+    return [measure_online(name, n_labels, constraint, fewest) for name in ONLINE]
+
+
+def measure_all(sizes, measure_one):
     """Results by number of labels and constraint: all transitions, listed ones."""
     results = {}
     for n_labels in sizes:
         for constraint in (None, "IOB2"):
-            results[n_labels, constraint] = [
-                measure(n_labels, constraint, fewest) for fewest in (NEVER, None)
-            ]
-            print(n_labels, constraint, *results[n_labels, constraint], flush=True)
-    return results
-
-
-def measure_all_online(sizes):
-    """The same for the online learners."""
-    results = {}
-    for n_labels in sizes:
-        for constraint in (None, "IOB2"):
-            by_road = [
-                [measure_online(name, n_labels, constraint, fewest) for name in ONLINE]
-                for fewest in (NEVER, None)
-            ]
-            results[n_labels, constraint] = by_road
-            print(n_labels, constraint, *by_road, flush=True)
+            found = [measure_one(n_labels, constraint, fewest) for fewest in (NEVER, None)]
+            results[n_labels, constraint] = found
+            print(n_labels, constraint, *found, flush=True)
     return results
 
 
@@ -205,9 +195,9 @@ def main():
     with open_report("label_sets", arguments) as report:
         if arguments.part in (None, "crf"):
             names = "iteration", "labels", "marginals"
-            write_report(measure_all(sizes), names, "microseconds", report)
+            write_report(measure_all(sizes, measure), names, "microseconds", report)
         if arguments.part in (None, "online"):
-            write_report(measure_all_online(sizes), ONLINE, "online", report)
+            write_report(measure_all(sizes, measure_every_online), ONLINE, "online", report)
 
 
 if __name__ == "__main__":

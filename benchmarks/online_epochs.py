@@ -5,15 +5,9 @@
 Corpus, attribute strings and procedure are those of `conll2000.py`. Needs the extra `bench`.
 """
 
-import json
-import tempfile
 from functools import partial
-from pathlib import Path
 
-from benchmarks.common.chunking import EPOCHS, run_crfsuite, run_skstruct
-from benchmarks.common.commandline import make_parser, open_report, parse
-from benchmarks.common.corpora import chunking_name, write_corpus
-from benchmarks.common.processes import run_child, take_turns
+from benchmarks.common.chunking import EPOCHS, compare, run_crfsuite, run_skstruct
 from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
 
 COMMON = {"max_iter": EPOCHS, "tol": None, "fit_intercept": False, "random_state": 0}
@@ -44,14 +38,6 @@ GOALS = {
 SAPO_GOAL = 3
 
 
-def run_all(corpus, repeat, warm):
-    """Results of all systems, in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_corpus(corpus, Path(folder))
-        run = partial(run_child, "online_epochs", "--folder", folder, "--run")
-        return take_turns(SYSTEMS, run, repeat, warm=warm)
-
-
 def write_report(results, report):
     """Write medians, and the ratios of runs of the same turn."""
     rows = []
@@ -79,17 +65,7 @@ def write_report(results, report):
 
 def main():
     """Run the benchmark, or one of its systems in this process."""
-    parser = make_parser(__doc__, repeat=5)
-    parser.add_argument("--run", choices=list(SYSTEMS), help="only this, once, in this process")
-    parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
-    arguments = parse(parser)
-    if arguments.run:
-        print(json.dumps(SYSTEMS[arguments.run](arguments.folder)))
-        return
-    warm = () if arguments.quick else OURS
-    results = run_all(chunking_name(arguments.quick), arguments.repeat, warm)
-    with open_report("online_epochs", arguments) as report:
-        write_report(results, report)
+    compare("online_epochs", __doc__, SYSTEMS, ours=OURS, repeat=5, write_report=write_report)
 
 
 if __name__ == "__main__":

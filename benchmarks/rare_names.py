@@ -25,9 +25,9 @@ import numpy as np
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
-from benchmarks.common.corpora import data_folder, load_quick, read_columns
+from benchmarks.common.corpora import TWO_FILES, columns, load_quick
 from benchmarks.common.features import NEIGHBOUR_SHAPES, SPELLING, WORDS
-from benchmarks.common.report import corrected, machine, table
+from benchmarks.common.report import corrected, machine, mean_and_deviation, table
 from benchmarks.common.runs import Records
 from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer
 from skstruct.chain.spans import choose_spans
@@ -46,11 +46,6 @@ TUTORIAL = {"c1": 0.1, "c2": 0.1, "max_iterations": 100, "feature.possible_trans
 BEST, SPANS = "best labelling", "spans"
 
 
-def words_of(folder, **names):
-    """Reader of the words and labels of column files."""
-    return lambda: read_columns(data_folder() / folder, names, 1)
-
-
 TITLES = {
     "conll2002-esp": "Spanish",
     "conll2002-ned": "Dutch",
@@ -58,9 +53,9 @@ TITLES = {
     "addresses": "Addresses",
 }
 CORPORA = {
-    "conll2002-esp": words_of("conll2002-esp", train="train", test="testb"),
-    "conll2002-ned": words_of("conll2002-ned", train="train", test="testb"),
-    "jnlpba": words_of("jnlpba", train="train", test="test"),
+    "conll2002-esp": columns("conll2002-esp", train="train", test="testb"),
+    "conll2002-ned": columns("conll2002-ned", train="train", test="testb"),
+    "jnlpba": columns("jnlpba", **TWO_FILES),
 }
 
 
@@ -385,8 +380,7 @@ def mean_f1(counts):
 
 def mean_score(counts):
     """Mean F1, with the standard deviation over the seeds."""
-    scores = f1(counts.sum(axis=1))
-    return f"{mean_f1(counts):.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
+    return mean_and_deviation(f1(counts.sum(axis=1)))
 
 
 def gain(found, system, other):

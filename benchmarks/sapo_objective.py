@@ -18,7 +18,7 @@ from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import CORPORA, data_folder
 from benchmarks.common.features import crfsuite_attributes
 from benchmarks.common.problems import training_problem
-from benchmarks.common.report import table
+from benchmarks.common.report import mean_and_deviation, table
 from benchmarks.search_based.tasks import QUICK_TASKS, TASKS, Split, make_splits, score
 from benchmarks.structure.corpora import CORPORA as CHOSEN
 from skstruct import CRFTagger, SAPOTagger, SequenceVectorizer
@@ -112,15 +112,8 @@ def rows(curves):
     """Rows of the table: mean and spread of the objective by epoch, then of the last score."""
     for title, values in curves.items():
         shown = [e for e in SHOWN if e <= values.shape[2]]
-        cells = [spread(values[:, 0, e - 1], ",.0f") for e in shown]
-        yield [title, *cells, spread(values[:, 1, -1], ".2f")]
-
-
-def spread(values, style):
-    """Mean and standard deviation over the seeds."""
-    if len(values) == 1:
-        return format(values[0], style)
-    return f"{values.mean():{style}} ± {values.std(ddof=1):{style}}"
+        cells = [mean_and_deviation(values[:, 0, e - 1], ",.0f") for e in shown]
+        yield [title, *cells, mean_and_deviation(values[:, 1, -1])]
 
 
 def measure(name, seeds, epochs, report):

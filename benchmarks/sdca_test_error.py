@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.commandline import make_parser, open_report, parse
-from benchmarks.common.corpora import choose, data_folder, load_quick_digits, read_columns
+from benchmarks.common.corpora import TWO_FILES, choose, columns, data_folder, load_quick_digits
 from benchmarks.common.report import table
 from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
 from benchmarks.search_based.tasks import read_ocr
@@ -35,16 +35,11 @@ EPOCHS, SHOWN, N_RESAMPLES = 15, (1, 2, 3, 5, 10, 15), 1999
 TEST_SIZE = 2_000  # sequences, of a corpus that is cut
 
 
-def columns(folder, n_columns, test):
-    names = {"train": "train", "test": test}
-    return lambda: read_columns(data_folder() / folder, names, n_columns)
-
-
 READERS = {
     "ocr": lambda: read_ocr(data_folder()),
-    "conll2000": columns("conll2000", 2, "test"),
-    "conll2002-ned": columns("conll2002-ned", 1, "testb"),
-    "brown-pos": columns("brown-pos", 1, "test"),
+    "conll2000": columns("conll2000", 2, **TWO_FILES),
+    "conll2002-ned": columns("conll2002-ned", train="train", test="testb"),
+    "brown-pos": columns("brown-pos", **TWO_FILES),
 }
 QUICK = {"digits": load_quick_digits}
 

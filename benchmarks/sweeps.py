@@ -41,7 +41,7 @@ from benchmarks.common.corpora import read_sentences, write_corpus, write_senten
 from benchmarks.common.features import feature_dicts
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine, table
-from benchmarks.common.runs import Records, read_runs
+from benchmarks.common.runs import Records, read_runs, write_runs
 from benchmarks.dicts import tutorial_features
 
 NAME = "sweeps"
@@ -406,8 +406,7 @@ def main():
             with open_report(NAME, arguments) as report:
                 write_report(records, QUICK if arguments.quick else CORPORA, few, l2s, report)
                 if arguments.write:
-                    lines = "".join(json.dumps(record) + "\n" for record in records)
-                    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+                    write_runs(report.folder / "runs.jsonl", records)
 
 
 if __name__ == "__main__":

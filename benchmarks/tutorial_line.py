@@ -41,11 +41,11 @@ from benchmarks.common.commandline import (
     results_folder,
 )
 from benchmarks.common.corpora import (
-    data_folder,
+    TWO_FILES,
+    columns,
     fetch_chunking,
     fetch_entities,
     load_quick,
-    read_columns,
     read_jnlpba,
     read_sentences,
     write_sentences,
@@ -61,7 +61,7 @@ from benchmarks.common.report import (
     ratios,
     table,
 )
-from benchmarks.common.runs import Records, read_runs
+from benchmarks.common.runs import Records, read_runs, write_runs
 
 NAME = "tutorial_line"
 LINES = {
@@ -98,12 +98,6 @@ class Corpus(NamedTuple):
     measure: str | None  # metric of `paired_permutation_test`; None without a test set of its own
 
 
-def read_words():
-    """Words and universal parts of speech of English-EWT."""
-    names = {"train": "train", "test": "test"}
-    return read_columns(data_folder() / "ud-english-ewt", names, n_columns=1)
-
-
 def read_made_up():
     """18,000 made-up addresses, and others for testing."""
     return {"train": make_up_addresses(18_000, 0), "test": make_up_addresses(2_000, 1)}
@@ -123,7 +117,7 @@ CORPORA = {
     "conll2002-esp": Corpus("CoNLL-2002 Spanish", partial(fetch_entities, "esp"), F1),
     "conll2002-ned": Corpus("CoNLL-2002 Dutch", partial(fetch_entities, "ned"), F1),
     "jnlpba": Corpus("JNLPBA", read_jnlpba, F1),
-    "ud-english-ewt": Corpus("English-EWT", read_words, ACCURACY),
+    "ud-english-ewt": Corpus("English-EWT", columns("ud-english-ewt", **TWO_FILES), ACCURACY),
     "made-up-addresses": Corpus("Made-up addresses", read_made_up, F1),
     "addresses": Corpus("Shipped addresses", read_addresses, None),
 }
@@ -370,8 +364,7 @@ def main():
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 write_report(records, corpora, report)
-                lines = [json.dumps(record) + "\n" for record in records]
-                (report.folder / "runs.jsonl").write_text("".join(lines), encoding="utf-8")
+                write_runs(report.folder / "runs.jsonl", records)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import read_sentences, write_corpus
+from benchmarks.common.crfsuite import open_trained
 from benchmarks.common.features import (
     CHUNKING,
     ENTITIES,
@@ -39,7 +40,7 @@ from benchmarks.common.features import (
     feature_strings,
 )
 from benchmarks.common.processes import Clock, peak_memory, run_child, seconds_of, take_turns
-from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
+from benchmarks.common.report import gain, note_on_runs, rows_of_medians, table
 
 TAGGING_PASSES = 7
 C2 = 1.0
@@ -101,11 +102,7 @@ def run_python_crfsuite(task, folder, clock):
     for sentence, labels in zip(X, y, strict=True):
         trainer.append(feature_strings(task.features, sentence), labels)
     clock.lap("features")
-    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
-        trainer.train(model.name)
-        clock.lap("train")
-        tagger = pycrfsuite.Tagger()
-        tagger.open(model.name)
+    tagger = open_trained(trainer, clock)
 
     def tag():
         return [tagger.tag(feature_strings(task.features, sentence)) for sentence in X_test]
@@ -197,21 +194,12 @@ ROWS = {
 
 def write_report(task, results, report):
     """Write the medians of a task, and the ratios of runs of the same turn."""
-    rows = []
-    for title, (key, form) in ROWS.items():
-        values = [median(runs, key) for runs in results.values()]
-        rows.append([title, *("" if v is None else form.format(v) for v in values)])
-    medians = table(["", *SYSTEMS], rows)
+    medians = table(["", *SYSTEMS], rows_of_medians(ROWS, results))
     rows = []
     for ours in OURS:
         for other in OTHERS:
-            row = [ours, other]
-            for key in ("whole", "features", "tokens per second", "memory"):
-                pair = results[other], results[ours]
-                # Speeds, unlike times, are better where they are larger.
-                slow, fast = reversed(pair) if key == "tokens per second" else pair
-                row.append(median_and_range(ratios(slow, fast, key)))
-            rows.append(row)
+            keys = ("whole", "features", "tokens per second", "memory")
+            rows.append([ours, other, *(gain(results[other], results[ours], key) for key in keys)])
     head = ["", "than", "whole process", "features", "tokens to labels", "memory"]
     report.write(
         task,

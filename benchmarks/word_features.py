@@ -8,12 +8,11 @@ chosen on a development set: that of the corpus, or for CoNLL-2000 the last fift
 set. The test set is used once. Finished tasks are kept in ``benchmarks/results``.
 """
 
-from functools import partial
 from pathlib import Path
 from time import process_time
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
-from benchmarks.common.corpora import data_folder, load_quick, read_columns
+from benchmarks.common.corpora import TWO_FILES, columns, load_quick
 from benchmarks.common.report import machine, table
 from benchmarks.common.runs import append_run, read_runs
 from skstruct import CRFTagger, WordVectorizer
@@ -22,17 +21,9 @@ from skstruct.metrics import chunk_f1_score, token_accuracy_score
 PENALTIES = (0.2, 0.5, 1.0)
 
 
-def read_parts(folder, n_columns, dev="testa", test="testb"):
-    """Training, development and test part of a corpus."""
-    names = {"train": "train", "dev": dev, "test": test}
-    return read_columns(data_folder() / folder, names, n_columns)
-
-
 def read_chunking():
     """CoNLL-2000, with the last fifth of the training set as development set."""
-    parts = read_columns(
-        data_folder() / "conll2000", {"train": "train", "test": "test"}, n_columns=2
-    )
+    parts = columns("conll2000", 2, **TWO_FILES)()
     X, y = parts["train"]
     first = len(X) * 4 // 5
     dev = {"learn": (X[:first], y[:first]), "dev": (X[first:], y[first:])}
@@ -50,9 +41,12 @@ ENTITIES = (chunk_f1_score, "chunk F1")
 WORDS = (token_accuracy_score, "accuracy")
 TASKS = {
     "CoNLL-2000, chunks, words and tags": (read_chunking, *ENTITIES),
-    "CoNLL-2002 Spanish, names, words": (partial(read_parts, "conll2002-esp", 1), *ENTITIES),
+    "CoNLL-2002 Spanish, names, words": (
+        columns("conll2002-esp", train="train", dev="testa", test="testb"),
+        *ENTITIES,
+    ),
     "EWT, parts of speech, words": (
-        partial(read_parts, "ud-english-ewt", 1, "dev", "test"),
+        columns("ud-english-ewt", dev="dev", **TWO_FILES),
         *WORDS,
     ),
 }

@@ -1,17 +1,22 @@
-"""Chunking with the same attribute strings by CRFsuite and by skstruct: one run of one system.
+"""Chunking with the same attribute strings by CRFsuite and by skstruct, each in its own process.
 
 A run imports its library, reads the corpus as plain text, makes the features of CRFsuite's chunking
 example, trains, and tags the test set. Libraries are imported within the run because that counts.
 """
 
+import json
 import statistics
 import tempfile
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 
-from benchmarks.common.corpora import read_sentences
+from benchmarks.common.commandline import make_parser, open_report, parse
+from benchmarks.common.corpora import chunking_name, read_sentences, write_corpus
+from benchmarks.common.crfsuite import open_trained
 from benchmarks.common.features import crfsuite_attributes
-from benchmarks.common.processes import Clock, peak_memory, seconds_of
+from benchmarks.common.processes import Clock, peak_memory, run_child, seconds_of, take_turns
 
 EPOCHS = 10
 # The first pass of a process loads compiled code, or memory, and is counted in the whole process.
@@ -43,17 +48,13 @@ def run_crfsuite(algorithm, params, folder):
         trainer.append(strings, labels)
         append += perf_counter() - start
     clock.lap("features")
-    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as model:
-        trainer.train(model.name)
-        clock.lap("train")
-        tagger = pycrfsuite.Tagger()
-        tagger.open(model.name)
-        items = [pycrfsuite.ItemSequence(crfsuite_attributes(tokens)) for tokens in X_test]
-        clock.lap("test features")
-        predicted = [tagger.tag(item) for item in items]
-        clock.lap("tag")
-        memory = peak_memory()
-        seconds = seconds_of(lambda: [tagger.tag(item) for item in items], TAGGING_PASSES)
+    tagger = open_trained(trainer, clock)
+    items = [pycrfsuite.ItemSequence(crfsuite_attributes(tokens)) for tokens in X_test]
+    clock.lap("test features")
+    predicted = [tagger.tag(item) for item in items]
+    clock.lap("tag")
+    memory = peak_memory()
+    seconds = seconds_of(lambda: [tagger.tag(item) for item in items], TAGGING_PASSES)
     iterations = trainer.logparser.iterations
     results = {
         "memory": memory,
@@ -118,3 +119,35 @@ def finish(clock, results, y_test, predicted):
     from skstruct.metrics import chunk_f1_score
 
     return {**times, **results, "f1": chunk_f1_score(y_test, predicted)}
+
+
+def compare(name, doc, systems, *, ours, repeat, write_report):
+    """Run a benchmark of systems in turn, or one of them in this process.
+
+    Parameters
+    ----------
+    name, doc : str
+        Name of the benchmark, and the docstring of its module.
+    systems : dict of str to callable
+        Functions of the folder of the corpus.
+    ours : iterable of str
+        Systems that fill the cache of compiled kernels before anything is measured.
+    repeat : int
+        Number of turns by default.
+    write_report : callable
+        ``write_report(results, report)``.
+    """
+    parser = make_parser(doc, repeat=repeat)
+    parser.add_argument("--run", choices=list(systems), help="only this, once, in this process")
+    parser.add_argument("--folder", type=Path, help="where --run finds the corpus as plain text")
+    arguments = parse(parser)
+    if arguments.run:
+        print(json.dumps(systems[arguments.run](arguments.folder)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write_corpus(chunking_name(arguments.quick), Path(folder))
+        run = partial(run_child, name, "--folder", folder, "--run")
+        warm = () if arguments.quick else ours
+        results = take_turns(systems, run, arguments.repeat, warm=warm)
+    with open_report(name, arguments) as report:
+        write_report(results, report)

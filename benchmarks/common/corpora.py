@@ -81,12 +81,13 @@ def read_columns(folder, names, n_columns):
     }
 
 
-def read_jnlpba():
-    """JNLPBA, words alone; not downloaded."""
-    names = {"train": "train", "test": "test"}
-    return read_columns(data_folder() / "jnlpba", names, n_columns=1)
+def columns(folder, n_columns=1, **names):
+    """Reader of column files in the data folder: words alone, or with more columns."""
+    return lambda: read_columns(data_folder() / folder, names, n_columns)
 
 
+TWO_FILES = {"train": "train", "test": "test"}
+read_jnlpba = columns("jnlpba", **TWO_FILES)
 CORPORA = {
     "conll2000": fetch_chunking,
     "conll2002-ned": partial(fetch_entities, "ned"),

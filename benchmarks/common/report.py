@@ -70,6 +70,31 @@ def median_and_range(values, digits=1):
     return f"{middle} ({low}-{high})" if len(values) > 1 else middle
 
 
+def mean_and_deviation(values, form=".2f"):
+    """Text such as "94.71 ± 0.05", with the standard deviation; of one value, without it."""
+    spread = f" ± {np.std(values, ddof=1):{form}}" if len(values) > 1 else ""
+    return f"{np.mean(values):{form}}{spread}"
+
+
+def rows_of_medians(rows, results):
+    """Rows of a table with a column for each system; blank where results lack an entry.
+
+    `rows` maps the title of each row to an entry of the results and its format.
+    """
+    found = []
+    for title, (key, form) in rows.items():
+        values = [median(runs, key) for runs in results.values()]
+        found.append([title, *("" if v is None else form.format(v) for v in values)])
+    return found
+
+
+def gain(theirs, ours, key):
+    """Text on how many times better an entry of our results is than theirs, turn by turn."""
+    # Speeds, unlike times and memory, are better where they are larger.
+    pair = (ours, theirs) if key == "tokens per second" else (theirs, ours)
+    return median_and_range(ratios(*pair, key))
+
+
 def ratios(slow, fast, key):
     """Ratios of an entry of the results of two systems, turn by turn."""
     return [a[key] / b[key] for a, b in zip(slow, fast, strict=True)]

@@ -13,16 +13,24 @@ def read_runs(path):
         return [json.loads(line) for line in file]
 
 
+def write_runs(path, runs):
+    """Write a file of runs."""
+    path.write_text(_lines(runs), encoding="utf-8")
+
+
 def write_compressed(path, runs):
     """Write a file of runs, the same bytes for the same runs."""
-    text = "".join(json.dumps(run) + "\n" for run in runs)
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    path.write_bytes(gzip.compress(_lines(runs).encode(), mtime=0))
+
+
+def _lines(runs):
+    return "".join(json.dumps(run) + "\n" for run in runs)
 
 
 def append_run(path, run):
     """Add a run to a file."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(run) + "\n")
+        file.write(_lines([run]))
 
 
 class Records:

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 
 from benchmarks.common.corpora import (
     CORPORA,
-    data_folder,
-    read_columns,
+    TWO_FILES,
+    columns,
     read_sentences,
     write_sentences,
 )
@@ -56,8 +56,7 @@ def read_attributes(path):
 
 def load_brown():
     """Words and part-of-speech tags of the whole corpus."""
-    names = {"train": "train", "test": "test"}
-    parts = read_columns(data_folder() / "brown-pos", names, n_columns=1)
+    parts = columns("brown-pos", **TWO_FILES)()
     return tuple(a + b for a, b in zip(parts["train"], parts["test"], strict=True))
 
 

@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from benchmarks.common.report import mean_and_deviation
+
 LOSS_NAMES = {"hinge": "hinge", "logistic": "logistic", "log": "log", "bayes_risk": "Bayes risk"}
 # Ways to predict with the predictors of VRDA; the published one is the vote.
 PREDICTIONS = ("last", "average", "vote")
@@ -47,8 +49,7 @@ class Choice:
         return np.mean([self.task.metric(stats)[self.task.key] for stats in dev])
 
     def show(self):
-        spread = f" ± {np.std(self.scores, ddof=1):.2f}" if len(self.scores) > 1 else ""
-        return f"{self.score:.2f}{spread}"
+        return mean_and_deviation(self.scores)
 
     def seconds(self, name):
         """Mean time of a run, without the first order, which may have had to compile."""

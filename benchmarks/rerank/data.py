@@ -101,6 +101,16 @@ def split_up(batch, costs, stats, sizes):
     return splits
 
 
+def f1_scores(total):
+    """Scores in per cent, from sums of correct, found and true items."""
+    correct, found, true = total
+    return {
+        "f1": 100 * 2 * correct / (found + true),
+        "precision": 100 * correct / found,
+        "recall": 100 * correct / true,
+    }
+
+
 def read_records(path):
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold
 
 from benchmarks.common.corpora import load_quick, read_columns
 from benchmarks.common.features import shape
-from benchmarks.rerank.data import Builder, Definition, split_up
+from benchmarks.rerank.data import Builder, Definition, f1_scores, split_up
 from skstruct import PerceptronTagger
 from skstruct.metrics import extract_chunks
 from skstruct.rerankers.stacking import chunk_cost
@@ -129,19 +129,10 @@ def new_tagger():
     return PerceptronTagger(random_state=0, max_iter=10, tol=None)
 
 
-def chunk_scores(total):
-    correct, found, true = total
-    return {
-        "f1": 100 * 2 * correct / (found + true),
-        "precision": 100 * correct / found,
-        "recall": 100 * correct / true,
-    }
-
-
 def definition(name, columns, **names):
     """Task of a corpus in column files."""
     return Definition(
-        lambda folder: make_lists(read_parts(folder / name, columns, names)), chunk_scores, "f1"
+        lambda folder: make_lists(read_parts(folder / name, columns, names)), f1_scores, "f1"
     )
 
 
@@ -152,6 +143,6 @@ TAGGER_TASKS = {
 }
 QUICK_TASKS = {
     "addresses": Definition(
-        lambda folder: make_lists(with_features(load_quick()), n_best=5), chunk_scores, "f1"
+        lambda folder: make_lists(with_features(load_quick()), n_best=5), f1_scores, "f1"
     ),
 }

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 
-from benchmarks.rerank.data import Builder, Definition, read_records, split_up
+from benchmarks.rerank.data import Builder, Definition, f1_scores, read_records, split_up
 
 TOKEN = re.compile(r"\(([^\s()]+)|([^\s()]+)\)|\)")
 PUNCTUATION = {",", ".", ":", "``", "''", "-LRB-", "-RRB-"}
@@ -223,13 +223,4 @@ def parse(folder):
     return split_up(batch, np.array(costs), np.array(stats), sizes.items())
 
 
-def bracket_scores(total):
-    matched, found, gold = total
-    return {
-        "f1": 100 * 2 * matched / (found + gold),
-        "precision": 100 * matched / found,
-        "recall": 100 * matched / gold,
-    }
-
-
-PARSING = Definition(parse, bracket_scores, "f1")
+PARSING = Definition(parse, f1_scores, "f1")

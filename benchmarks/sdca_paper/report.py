@@ -59,6 +59,14 @@ class TaskResults:
         curve = self.curve(setting, seed)
         return np.nan if curve is None else crossing(curve[cost], curve[of], level)
 
+    def costs(self, setting, cost="updates"):
+        """Text with the costs to get below all levels."""
+        return " / ".join(number(self.cost(setting, level, cost=cost)) for level in LEVELS)
+
+    def curves(self, setting):
+        """The runs with all seeds that have one."""
+        return [curve for seed in range(self.seeds) if (curve := self.curve(setting, seed))]
+
 
 def all_settings(seeds):
     for experiment in (MAIN, SCHEMES, SHARES, PRECISIONS):
@@ -140,11 +148,7 @@ def method_table(cost):
         for title, setting in MAIN.items():
             if cost == "updates" and title == "L-BFGS":
                 continue
-            row = [title]
-            for t in tasks:
-                found = (t.cost(setting, level, cost=cost) for level in LEVELS)
-                row.append(" / ".join(number(x) for x in found))
-            rows.append(row)
+            rows.append([title, *(t.costs(setting, cost=cost) for t in tasks)])
         return table([COSTS[cost], *(t.task.title for t in tasks)], rows)
 
     return make
@@ -173,18 +177,14 @@ def spread(values, digits=1):
     return f"{mean} ({low}-{high})" if len(values) > 1 else mean
 
 
-def setting_table(experiment, title, of="excess"):
+def setting_table(experiment, title):
     """Maker of the table of the updates on the way to the optimum."""
 
     def make(tasks):
         kept = [t for t in tasks if all(t.curve(setting) for setting in experiment.values())]
         rows = []
         for name, setting in experiment.items():
-            row = [name]
-            for t in kept:
-                found = [t.cost(setting, level, of=of) for level in LEVELS]
-                row.append(" / ".join(number(x) for x in found))
-            rows.append(row)
+            rows.append([name, *(t.costs(setting) for t in kept)])
         return table([title, *(t.task.title for t in kept)], rows)
 
     return make
@@ -195,10 +195,7 @@ def time_table(tasks):
     kept = [t for t in tasks if all(t.curve(setting) for setting in PRECISIONS.values())]
     rows = []
     for name, setting in PRECISIONS.items():
-        row = [name]
-        for t in kept:
-            row.append(number(1000 * t.times(setting)[1], 0))
-        rows.append(row)
+        rows.append([name, *(number(1000 * t.times(setting)[1], 0) for t in kept)])
     return table(["ms an epoch", *(t.task.title for t in kept)], rows)
 
 
@@ -208,7 +205,7 @@ def estimate_table(tasks):
     for t in tasks:
         row = [t.task.title]
         for setting in (GAP, UNIFORM):
-            curves = [curve for seed in range(t.seeds) if (curve := t.curve(setting, seed))]
+            curves = t.curves(setting)
             ratio, gap = (
                 np.concatenate([values(curve)[1:] for curve in curves] or [[]])
                 for values in (lambda c: c["estimate"] / c["gap"], lambda c: c["gap"])
@@ -229,7 +226,7 @@ def stale_table(tasks):
     rows = []
     for t in tasks:
         for setting, title in ((GAP, "gap"), (UNIFORM, "uniform")):
-            curves = [curve for seed in range(t.seeds) if (curve := t.curve(setting, seed))]
+            curves = t.curves(setting)
             if not curves:
                 continue
             last = {name: np.array([c[name][-1] for c in curves]) for name in curves[0]}

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import joblib
 import numpy as np
 
+from benchmarks.common.cache import load_or_make
 from benchmarks.common.corpora import choose, load_quick, load_quick_digits, read_columns
 from benchmarks.common.features import CHUNKING, SPELLING, TAGGING, WORDS
 from benchmarks.common.problems import training_problem
@@ -81,11 +81,7 @@ QUICK_TASKS = {
 
 def load_problem(name, task, data, cache):
     """The training set of a task; it is computed once and kept in the folder `cache`."""
-    path = Path(cache) / f"{name}.joblib"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(make_problem(task, data), path)
-    problem = joblib.load(path)
+    problem = load_or_make(Path(cache) / f"{name}.joblib", lambda: make_problem(task, data))
     return problem._replace(training_set=own_arrays(problem.training_set))
 
 

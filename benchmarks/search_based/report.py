@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.common.report import table
+from benchmarks.common.report import mean_and_deviation, table
 from benchmarks.search_based.figures import draw_figures
 from benchmarks.search_based.plan import EPOCHS, MINI_LENGTHS, MIRA_STEPS, N_BEST, main_systems
 from benchmarks.search_based.tasks import score_of_counts
@@ -36,8 +36,9 @@ class Result:
         return np.median(np.min([run["time"] for run in self.runs], axis=0))
 
     def text(self, marks=""):
-        spread = f" ± {self.last.std(ddof=1):.2f}" if len(self.last) > 1 else ""
-        return f"{self.last.mean():.2f}{spread}{marks}"
+        """Mean score with its deviation, and marks; empty without runs."""
+        bold = f" **{marks}**" if marks else ""
+        return mean_and_deviation(self.last) + bold if self else ""
 
 
 class TaskResults:
@@ -136,10 +137,9 @@ def score_table(tasks):
         row = [title]
         for t in tasks:
             result, sapo, crf = t.systems[title], t.systems["SAPO"], t.systems["CRF"]
-            marks = mark(result, sapo, "s") + mark(result, crf, "c")
-            row.append(result.text(f" **{marks}**" if marks else "") if result else "")
+            row.append(result.text(mark(result, sapo, "s") + mark(result, crf, "c")))
         rows.append(row)
-    rows.append(["CRF by L-BFGS", *(t.lbfgs.text() if t.lbfgs else "" for t in tasks)])
+    rows.append(["CRF by L-BFGS", *(t.lbfgs.text() for t in tasks)])
     return table(titles(tasks), rows)
 
 
@@ -175,49 +175,43 @@ def step_table(tasks):
     """N-best MIRA by how its step is found."""
     rows = []
     for title in MIRA_STEPS:
-        found = [t.steps[title] for t in tasks]
-        rows.append([title, *(result.text() if result else "" for result in found)])
+        rows.append([title, *(t.steps[title].text() for t in tasks)])
+    return table(titles(tasks), rows)
+
+
+def table_of_systems(tasks, cell):
+    """Table with a text for the results of each system and task, blank without runs."""
+    rows = []
+    for title in tasks[0].systems:
+        found = [t.systems[title] for t in tasks]
+        rows.append([title, *(cell(result) if result else "" for result in found)])
     return table(titles(tasks), rows)
 
 
 def divergence_table(tasks):
     """Epoch at which the mean curve is highest, and how far below it the last epoch is."""
-    rows = []
-    for title in tasks[0].systems:
-        row = [title]
-        for t in tasks:
-            if not t.systems[title]:
-                row.append("")
-                continue
-            curve = t.systems[title].curve("score")
-            best = int(np.argmax(curve))
-            row.append(f"{best + 1}: {curve[-1] - curve[best]:+.2f}")
-        rows.append(row)
-    return table(titles(tasks), rows)
+
+    def cell(result):
+        curve = result.curve("score")
+        best = int(np.argmax(curve))
+        return f"{best + 1}: {curve[-1] - curve[best]:+.2f}"
+
+    return table_of_systems(tasks, cell)
 
 
 def mistake_table(tasks):
     """Share of the training tokens that are labelled wrongly in the last epoch."""
-    rows = []
-    for title in tasks[0].systems:
-        found = [t.systems[title] for t in tasks]
-        rows.append([title, *(f"{100 * r.curve('mistakes')[-1]:.2f}" if r else "" for r in found)])
-    return table(titles(tasks), rows)
+    return table_of_systems(tasks, lambda result: f"{100 * result.curve('mistakes')[-1]:.2f}")
 
 
 def weight_table(tasks):
     """Size of the weights, and their growth in the second half of the epochs."""
-    rows = []
-    for title in tasks[0].systems:
-        row = [title]
-        for t in tasks:
-            if not t.systems[title]:
-                row.append("")
-                continue
-            curve = t.systems[title].curve("magnitude")
-            row.append(f"{curve[-1]:.2g} (x {curve[-1] / curve[EPOCHS // 2 - 1]:.2f})")
-        rows.append(row)
-    return table(titles(tasks), rows)
+
+    def cell(result):
+        curve = result.curve("magnitude")
+        return f"{curve[-1]:.2g} (x {curve[-1] / curve[EPOCHS // 2 - 1]:.2f})"
+
+    return table_of_systems(tasks, cell)
 
 
 def time_table(tasks):
@@ -240,13 +234,9 @@ def n_table(tasks):
     """Scores and times of SAPO by the number of labellings."""
     rows = []
     for n in N_BEST:
-        row = [f"n = {n}"]
-        for t in tasks:
-            result, five = t.by_n[n], t.by_n[5]
-            marks = mark(result, five, "5")
-            row.append(result.text(f" **{marks}**" if marks else "") if result else "")
-        rows.append(row)
-    rows.append(["CRF", *(t.systems["CRF"].text() if t.systems["CRF"] else "" for t in tasks)])
+        found = [(t.by_n[n], t.by_n[5]) for t in tasks]
+        rows.append([f"n = {n}", *(r.text(mark(r, five, "5")) for r, five in found)])
+    rows.append(["CRF", *(t.systems["CRF"].text() for t in tasks)])
     for n in N_BEST:
         row = [f"epoch at n = {n}, ms"]
         row += [f"{1000 * t.by_n[n].seconds():,.0f}" if t.by_n[n] else "" for t in tasks]
@@ -266,9 +256,8 @@ def cut_table(title):
                 if not result or not whole:
                     row.append("")
                     continue
-                marks = mark(result, whole, "w")
                 ratio = result.seconds() / whole.seconds()
-                row.append(result.text(f" **{marks}**" if marks else "") + f" ({ratio:.2f})")
+                row.append(f"{result.text(mark(result, whole, 'w'))} ({ratio:.2f})")
             rows.append(row)
         return table(titles(tasks), rows)
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import joblib
 import numpy as np
 
+from benchmarks.common.cache import load_or_make
 from benchmarks.common.corpora import choose, load_quick, load_quick_digits, read_columns
 from benchmarks.common.features import CHARACTERS, CHUNKING, NEIGHBOUR_SHAPES, SPELLING, WORDS
 from skstruct import SequenceBatch, TemplateVectorizer
@@ -134,10 +134,7 @@ QUICK_TASKS = {
 def load_task(name, task, data, cache, *, full=False):
     """Splits ``train``, its parts ``fit`` and ``dev`` for choosing settings, and ``test``."""
     path = Path(cache) / f"{name}{'-full' if full else ''}.joblib"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(make_splits(task, data, full), path)
-    return joblib.load(path)
+    return load_or_make(path, lambda: make_splits(task, data, full))
 
 
 def make_splits(task, data, full):

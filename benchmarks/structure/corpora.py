@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import joblib
-
+from benchmarks.common.cache import load_or_make
 from benchmarks.search_based import tasks
 from benchmarks.search_based.tasks import QUICK_TASKS, TASKS, Split, Task
 from skstruct import SequenceBatch, TemplateVectorizer
@@ -60,17 +59,14 @@ QUICK_CORPORA = {
 def load_splits(name, corpus, data, cache):
     """Splits with edge features: all to learn from, its parts `fit` and `dev`, and the test set."""
     path = Path(cache) / f"{name}.joblib"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [*corpus.task.template, *corpus.edges] if corpus.edges else None
-        parts = tasks.draw_parts(corpus.task, data, corpus.full)
-        joblib.dump(as_batches(parts, lines), path)
-    return joblib.load(path)
+    return load_or_make(path, lambda: make_splits(corpus, data))
 
 
-def as_batches(parts, lines):
+def make_splits(corpus, data):
     """Batches with both kinds of features; numbers serve as both."""
-    if lines:
+    parts = tasks.draw_parts(corpus.task, data, corpus.full)
+    if corpus.edges:
+        lines = [*corpus.task.template, *corpus.edges]
         vectorizer = TemplateVectorizer(lines).fit(parts["train"][0])
         batches = {name: vectorizer.transform(X) for name, (X, _) in parts.items()}
     else:

@@ -1,11 +1,10 @@
 """Tables and the figure of the corpora that have all their runs."""
 
-import json
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.common.report import corrected, table
+from benchmarks.common.report import corrected, mean_and_deviation, table
+from benchmarks.common.runs import write_runs
 from benchmarks.structure.plan import COMPARISONS, FIGURES, LEARNERS, LENGTHS, OPTIONAL, WHOLE
 
 EDGES = {False: "tokens", True: "tokens and edges"}
@@ -116,8 +115,7 @@ def write_report(records, corpora, report, *, n_seeds):
         report.write(name, make(results))
     report.save_figure("lengths", draw_lengths(results))
     names = {found.name for found in results}
-    with (report.folder / "runs.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(r) + "\n" for r in records if r["corpus"] in names)
+    write_runs(report.folder / "runs.jsonl", [r for r in records if r["corpus"] in names])
 
 
 def correct(results):
@@ -311,8 +309,7 @@ def lengths_of(r):
 
 
 def show(runs):
-    last = np.array([run["score"][-1] for run in runs])
-    return f"{last.mean():.2f} ± {last.std(ddof=1):.2f}"
+    return mean_and_deviation([run["score"][-1] for run in runs])
 
 
 def difference(test):

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.common.corpora import choose, data_folder, load_quick_digits, read_columns
+from benchmarks.common.corpora import (
+    TWO_FILES,
+    choose,
+    columns,
+    data_folder,
+    load_quick_digits,
+)
 from benchmarks.common.features import CHARACTERS, CHUNKING, NEIGHBOUR_SHAPES, SPELLING, WORDS
 from benchmarks.search_based.tasks import read_hapt, read_ocr
 from skstruct import TemplateVectorizer
@@ -33,11 +39,6 @@ class Corpus(NamedTuple):
     words: bool = True  # whether tokens are words
 
 
-def columns(folder, n_columns=1, **names):
-    """Reader of column files: words alone, or with more columns."""
-    return lambda: read_columns(data_folder() / folder, names, n_columns)
-
-
 def read_addresses(n_train=TRAINING_ADDRESSES, n_test=None):
     """The addresses that come with the package."""
     X, y = load_addresses(return_X_y=True)
@@ -50,7 +51,6 @@ def read_addresses(n_train=TRAINING_ADDRESSES, n_test=None):
 
 
 ENTITY_FILES = {"train": "train", "dev": "testa", "test": "testb"}
-TWO_FILES = {"train": "train", "test": "test"}
 # In the order of the time that they take.
 CORPORA = {
     "addresses": Corpus("addresses", "Addresses", F1, read_addresses, WORDS_AND_SPELLING),

@@ -4,13 +4,13 @@ A system is in the tables of a corpus once all its seeds are finished, and a cor
 with default parameters of this library are. Networks are where `benchmarks.neural` has them.
 """
 
-import json
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.common.commandline import ROOT
-from benchmarks.common.report import corrected, table
+from benchmarks.common.report import corrected, mean_and_deviation, table
+from benchmarks.common.runs import write_runs
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
 from benchmarks.which_tagger.systems import CHOSEN, DEFAULTS, NEURAL, REFERENCE, SYSTEMS
@@ -62,9 +62,7 @@ class Outcome(NamedTuple):
 
     def score(self):
         """Mean score, with the standard deviation over the seeds."""
-        scores = self.values("score")
-        spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
-        return f"{scores.mean():.2f}{spread}"
+        return mean_and_deviation(self.values("score"))
 
     def largest_p(self):
         """Largest p of the seeds: a difference has to show with each of them."""
@@ -139,8 +137,7 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
     parts = [part for results in found for part in (f"### {title(results)}", system_table(results))]
     report.write("systems", *parts, note(found))
     report.save_figure("scores", draw_scores(found))
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+    write_runs(report.folder / "runs.jsonl", records)
 
 
 def correct(found):

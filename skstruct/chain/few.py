@@ -1,10 +1,10 @@
 """Best labels and marginals of a few sequences, from features as they are read, in one call.
 
-For one sentence, the way from Python into compiled code and back takes longer than the programmes.
-So columns are sorted, scores added up and labels found by one function, and what could be wrong is
-looked for on the way. A function returns False where it has found something, or where its answer
-would not be that of a batch to the last bit. What it has written is then worth nothing, and whoever
-called takes the way of a batch, which also says what is wrong.
+For one sentence, calls from Python into compiled code take longer than the programmes. So one
+function sorts the columns, adds up the scores, finds the labels, and checks its input on the way.
+It returns False if the input is invalid, or if its answer would not be that of a batch to the last
+bit. Its output is then of no use, and the caller runs the code for batches, which also raises the
+error.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from skstruct.chain.viterbi import viterbi
 from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sort_rows
 
-# A batch complains of larger values and of larger log-partitions, and corrects marginals whose sum
-# is off by twice as much.
+# For a batch, larger values and larger log-partitions are errors, and marginals are corrected where
+# their sum is off by twice as much.
 LARGEST_VALUE = 3e38
 MOST_PRECISE = 4e14
 ROUNDING = 5e-7
@@ -97,7 +97,7 @@ def best_few(rows, offsets, chain, labels, scores):
 def sum_few(rows, offsets, chain, marginals, log_partition):
     """Write marginals and log-partitions; return False if none is possible, or sums underflow."""
     n_sequences = offsets.shape[0] - 1
-    # No table of the transitions is kept: whoever changes them in place finds the change.
+    # No table of the transitions is kept, so that changes in place have an effect.
     factors = factors_of(edges_of(chain, 0), 0)
     if forbids(chain.start) or forbids(chain.end):
         factors = forbidding(factors)

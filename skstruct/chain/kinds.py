@@ -1,4 +1,4 @@
-"""The kinds of weights that a model can have: the one place that chooses among them."""
+"""The classes of weights that a model can have, and the choice among them."""
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.per_token import TransitionChain
@@ -9,18 +9,19 @@ KINDS = (SecondOrderChain, TransitionChain, Chain)
 
 
 def kind_of(order, n_sets):
-    """Kind of the weights of an order, for features in so many sets: of tokens, and of transitions.
+    """Class of the weights for an order and a number of sets of features.
 
     Parameters
     ----------
     order : int
+        1 for pairs of labels, 2 for triples.
     n_sets : int
-        2 if transitions have features, else 1.
+        2 if transitions have features as tokens do, else 1.
 
     Returns
     -------
     kind : type or None
-        None if there is no such kind.
+        None if there is no such class.
     """
     kinds = {(kind.order, len(kind.of_features)): kind for kind in KINDS}
     return kinds.get((order, n_sets))

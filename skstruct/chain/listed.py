@@ -215,8 +215,6 @@ def grow_list(chain, listed):
     """Chain whose list of transitions can grow; scores are read at the first visit.
 
     Memory for entries that may be added is reserved, but not touched.
-
-    Memory for what may join is not used before it is written to.
     """
     n, n_listed = chain.transition.size, len(listed.origin)
     origin, score = np.empty(n, np.int32), np.empty(n)

@@ -34,8 +34,8 @@ second to the last, `best_source` from the last to the second. For sums `prepare
 after any number of sequences that are counted together.
 
 Members that fill arrays create none (`family`); those that create arrays say so (`creating`).
-A default must read nothing but what all edges have, by way of other families: what a class does not
-use is compiled all the same.
+A default may read edges through other families only: it is compiled for every class, even for those
+that never use it.
 """
 
 from functools import partial, singledispatch
@@ -313,7 +313,7 @@ def finish(factors, counts):
 def edges_of(chain, length):
     """Edges for sequences of up to a length, in arrays of their own, which can be written to.
 
-    So programmes are compiled once for models that are read only and for those that learn.
+    So programmes are compiled once for read-only and for writable weights.
     """
 
 
@@ -334,7 +334,7 @@ def chain_factors(chain):
 
 @singledispatch
 def memory_of_call(chain, length):
-    """Numbers that a thread needs at most for sequences of up to a length, if they are many."""
+    """Most numbers that a thread allocates for sequences up to a length; zero if they are few."""
     return 0
 
 

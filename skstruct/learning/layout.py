@@ -234,22 +234,7 @@ def lay_out(observed, n_labels, min_freq, every_label):
 
 @jit
 def place_rows(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
-    """Assign each feature's row a place in the parameter vector.
-
-    Returns
-    -------
-    place : ndarray of shape (n_features,), int32
-        Start of the row of each feature, -1 if it has no weight. Those that are too large for the
-        type are wrong.
-    width : ndarray of shape (n_features,), int32
-        Length of each row.
-    short_labels : ndarray of shape (full_from,)
-        Labels of the short rows, which come first.
-    pinned : ndarray, int32
-        Positions in full rows that are not weights of the model.
-    n_places : int
-        Total length of all rows.
-    """
+    """Compute the fields of `RowLayout`; places that are too large for their type are wrong."""
     n_features = colptr.shape[0] - 1
     freq = np.empty(n_labels)
     seen = np.empty(n_labels, np.bool_)
@@ -414,7 +399,7 @@ def merge_observed(parts, numbers, n_features, n_labels, by_frequency=True):
     ----------
     parts : iterable of Observed
         Of each part, by its own numbers of features, with one entry for a feature and a label.
-        They are asked for one by one, as all of them take many times the memory of their union.
+        They are read one by one, as together they take many times the memory of their union.
     numbers : list of ndarray
         The number in the whole model of each feature of a part.
     n_features, n_labels : int

@@ -75,7 +75,7 @@ class Curvature:
         self.metric[:] = np.power(diagonal, -self._powers[late], out=diagonal)
 
     def settle(self):
-        """Scale the coordinates as a long run needs it."""
+        """Change the metric to the power for long runs."""
         self.metric **= self._powers[1] / self._powers[0]
         self.rescale()
 
@@ -107,7 +107,7 @@ class Curvature:
         self.order, self.scale = [], 1.0
 
 
-def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=None, ask_at=1):
+def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=1):
     """Yield the iterates of L-BFGS; the caller decides when to stop.
 
     Parameters
@@ -117,10 +117,8 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
         `out`.
     x : ndarray of shape (n_parameters,)
         Starting point, which is overwritten.
-    memory : int, default=10
-        Number of past steps from which the curvature is estimated.
     known : Curvature, default=None
-        What is known of the Hessian, and will be. By default, nothing.
+        Knowledge of the Hessian, which is extended. By default, none.
     curvature : callable, default=None
         ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
         `out`. If given, it is called once, and scales the coordinates from then on.
@@ -133,7 +131,7 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
         The starting point, then one after every step. The second step after an iterate overwrites
         its arrays. Iteration ends when no step decreases the objective.
     """
-    known = Curvature(x.shape[0], memory) if known is None else known
+    known = Curvature(x.shape[0]) if known is None else known
     pairs, rho, metric = known.pairs, known.rho, known.metric
     direction, gradient, spare = (np.empty(x.shape[0]) for _ in range(3))
     current = Iterate(x, value_and_gradient(x, gradient), gradient)
@@ -154,10 +152,10 @@ def minimize_lbfgs(value_and_gradient, x, *, memory=10, known=None, curvature=No
             # The curvature is unknown: a step of length one.
             direction /= np.sqrt(-slope)
             slope = -np.sqrt(-slope)
-        # Where the next pair will be stands the point that the search looks at.
+        # The trial point of the search shares the memory of the next pair.
         slot = order[-1] if len(order) == len(pairs) else _free_slot(order)
         trial = pairs[slot].ravel().view(np.float64)
-        # Nothing is known of it while it is there, whatever ends the search.
+        # That pair is not in use meanwhile, whatever ends the search.
         known.order = [i for i in order if i != slot]
         value = _line_search(value_and_gradient, current, direction, slope, trial, spare)
         if value is None:
@@ -241,11 +239,11 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
-    # The result is as large as that, however few weights there are.
+    # The result has this size, however few of its weights the model has.
     model.require_memory(1, _n_tables(model, training_set, settings.n_jobs))
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
     objective = build_objective(training_set, model, settings)
-    # The objective has packed it.
+    # Free its rows: the objective has the tokens in a form of its own.
     del training_set
     work = chain_work(objective.n_labels, model.order)
     with range_runner(objective.offsets, settings.n_jobs, work) as run:
@@ -303,7 +301,7 @@ def minimize(objective, settings, start, watcher, run=None):
     watcher : Watcher
         Says when to stop.
     run : callable, default=None
-        Passed on to the objective, which may take its sums without.
+        Passed on to the objective; not all objectives need it.
 
     Returns
     -------
@@ -350,7 +348,8 @@ def minimize(objective, settings, start, watcher, run=None):
     if reason in (None, "max_iter"):
         limits = settings.max_iter, "iterations"
         complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
-    # What L-BFGS keeps, and the tokens, go before the weights of all features and labels come.
+    # Free the pairs of L-BFGS and the tokens before the weights of all features and labels are
+    # allocated.
     iterates.close()
     theta, point, objective.likelihood = point.x, None, None
     chain = watcher.best or objective.unpack(theta)
@@ -384,7 +383,7 @@ def _starts(objective, l1, start, run):
 
 
 def has_many_tokens(objective):
-    """Return True if the stochastic start is worth its while."""
+    """Return True if the stochastic start saves time."""
     return objective.n_tokens >= MANY_TOKENS and not objective.partial
 
 

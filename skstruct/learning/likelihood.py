@@ -141,7 +141,7 @@ class Likelihood:
         return results
 
     def __getstate__(self):
-        # Without what the last call has left.
+        # Without the buffers of the last call.
         listed = self.listed
         if listed is not None:
             listed = listed._replace(score=np.zeros_like(listed.score))
@@ -157,7 +157,7 @@ class Likelihood:
         self.sample_weight, self.cost = read_only(self.sample_weight), read_only(self.cost)
 
     def __sizeof__(self):
-        # Schedulers weigh whether to move it to another machine.
+        # Schedulers use the size to decide whether to move it to another machine.
         arrays = self.features, self.listed, self.labels, self.offsets, self.sample_weight
         return object.__sizeof__(self) + count_bytes(arrays)
 

@@ -8,7 +8,7 @@ from skstruct.utils.parallel import range_runner, run_tasks
 
 
 class Mixture:
-    """Learners of one shard of the training set each (McDonald, Hall and Mann, 2010).
+    """Learners that each have a shard of the training set (McDonald, Hall and Mann, 2010).
 
     The sequences are dealt out to shards once. In every epoch each shard learns alone, starting
     from the mean of the weights of all shards after the previous epoch. Nothing depends on which
@@ -86,10 +86,7 @@ class Mixture:
 
     def _mix(self, progress):
         average = self.state.lag.weights.shape[0] > 0
-        shares, totals = (
-            progress[:, SCALE] / self.n_shards,
-            progress[:, TOTAL].copy(),
-        )
+        shares, totals = progress[:, SCALE] / self.n_shards, progress[:, TOTAL].copy()
 
         def mix_rows(shards, lags, lag, first, last):
             return mix(shards, lags, shares, totals, first, last, lag)

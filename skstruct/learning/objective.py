@@ -340,7 +340,7 @@ class CRFObjective(Objective):
         # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None
         rows, *of_transitions = training_set.rows.sets()
-        # Not kept: as many labels as there are features of tokens.
+        # The observed labels are not kept: there is one for each occurrence of a feature.
         states = lay_out(
             observe(_counted(rows, min_freq), self.labels, weight, n_features, n_labels),
             n_labels,
@@ -383,7 +383,7 @@ class CRFObjective(Objective):
 def _counted(rows, min_freq):
     """Rows as `observe` needs them: without values where any frequency is enough.
 
-    It would keep a number for each, at the peak of the memory that a fit takes.
+    Values would be stored once more, at the peak of the memory of a fit.
     """
     return rows if min_freq > 0 else rows._replace(data=rows.data[:0])
 
@@ -508,7 +508,7 @@ class ParameterVector:
     ):
         (states, *more_layouts), (frequency, *more_frequencies) = layouts, frequencies
         n_labels, n_state = len(frequency), states.n_places
-        # The widths of rows are not needed here, and may be let go of.
+        # The widths of rows are not needed here, and can be freed.
         self._rows = [(layout.place, layout.labels) for layout in layouts]
 
         def free(frequency):

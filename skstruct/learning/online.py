@@ -81,10 +81,7 @@ def averaged(state, *, overwrite=False):
     factor, lag_factor = progress[SCALE], 0.0
     target = state.chain
     if state.lag.weights.shape[0] > 0 and progress[SEEN] > 0:
-        factor, lag_factor = (
-            progress[TOTAL] / progress[SEEN],
-            1 / progress[SEEN],
-        )
+        factor, lag_factor = progress[TOTAL] / progress[SEEN], 1 / progress[SEEN]
         target = state.lag
     forbidden = {name: np.isneginf(getattr(state.chain, name)) for name in WEIGHTS}
     parts = []
@@ -474,7 +471,7 @@ class OnlineLearner:
         return Schedule(float(decay), float(penalty), settings.fit_intercept)
 
     def _new_mixture(self, state, training_set):
-        """Shards that learn side by side, None if there is one only."""
+        """Shards that learn side by side; None if there is only one."""
         n_shards = count_shards(self.settings.n_jobs)
         if n_shards <= 1:
             return None

@@ -23,7 +23,7 @@ from skstruct.utils.progress import History
 # A search ends earlier than a fit: when ten iterations gained less than this share of `tol`.
 # The bound closes late where the penalty is weak, and scores have long been what they stay.
 _GAIN = 0.1
-# Few steps follow each start, so one power of the inverse diagonal of the Hessian serves all.
+# Few steps follow each start, so all use one power of the inverse diagonal of the Hessian.
 _POWERS = 0.5, 0.5
 # Weights, gradients, and what L-BFGS keeps of them; the last two minima and the diagonal.
 _BYTES_OF_A_WEIGHT = 140
@@ -117,7 +117,7 @@ class PenaltyPath:
         return Minimum(chain, point.value, bound, iteration, converged)
 
     def _adapt(self, more):
-        """Make what is known that of the objective with so much more penalty."""
+        """Adapt the known curvature to an L2 penalty that is stronger by `more`."""
         self._known.add_penalty(more)
         if self._diagonal is not None:
             self._diagonal += more
@@ -125,7 +125,7 @@ class PenaltyPath:
         self._known.rescale()
 
     def _iterates(self):
-        """Iterates of L-BFGS from the first start that is no worse than what is known."""
+        """Iterates of L-BFGS from the first start whose objective is small enough."""
         for start, most, ask_at in self._starts():
             iterates = minimize_lbfgs(
                 lambda x, out: self._objective.value_and_gradient(x, out, self._run),
@@ -147,8 +147,8 @@ class PenaltyPath:
     def _starts(self):
         """Yield points to start from, best first.
 
-        With each come the largest objective with which it is of use, and the step at which to ask
-        for the curvature.
+        Each comes with the largest objective that makes it useful, and with the step at which to
+        ask for the curvature.
         """
         objective, before = self._objective, self._before
         if not before:
@@ -176,15 +176,15 @@ class PenaltyPath:
 
 
 def separate_minimum(objective, l2, settings, run):
-    """Find a minimum that has no use for others.
+    """Find a minimum without regard to those of other penalties.
 
-    That is so with an L1 penalty, and where labels are unknown: the objective then has many minima,
-    and the one found should not depend on those of other penalties.
+    With an L1 penalty they are of no use. Where labels are unknown, the objective has many minima,
+    and the one found should not depend on other penalties.
 
     Parameters
     ----------
     objective : CRFObjective
-        Stays of use.
+        Not changed.
     l2 : float
         Strength of the L2 penalty.
     settings : Settings
@@ -196,7 +196,7 @@ def separate_minimum(objective, l2, settings, run):
     -------
     minimum : Minimum
     """
-    # The solver takes the likelihood of the one that it gets.
+    # The solver removes the likelihood from the objective that it is given.
     objective = copy(objective)
     objective.l2 = float(l2)
     solution = minimize(objective, settings, None, Watcher(), run)

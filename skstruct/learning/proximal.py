@@ -73,6 +73,8 @@ def best_dual(entropy, slope, l1, l2):
 # Sufficient decrease (Armijo), and the number of shorter steps before a step counts as none.
 _DECREASE = 1e-4
 _MAX_TRIALS = 40
+# Number of past steps from which the curvature is estimated.
+_MEMORY = 10
 # The model is minimised until a sweep gains this share of what the first one did.
 _SWEEP_TOL = 1e-3
 _MAX_SWEEPS = 20
@@ -110,7 +112,7 @@ class ProximalIterate(NamedTuple):
     settled: bool = False
 
 
-def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, scale=1.0):
+def minimize_proximal(value_and_gradient, x, l1, *, curvature=None, scale=1.0):
     """Yield the iterates of the proximal quasi-Newton method; the caller decides when to stop.
 
     Parameters
@@ -122,8 +124,6 @@ def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, s
         Starting point.
     l1 : float
         Strength of the penalty ``l1 * |x|_1``.
-    memory : int, default=10
-        Number of past steps from which the curvature is estimated.
     curvature : callable, default=None
         ``curvature(x, out)`` writes an estimate of the diagonal of the Hessian at `x` into
         `out`. If given, it is called at the start.
@@ -144,7 +144,7 @@ def minimize_proximal(value_and_gradient, x, l1, *, memory=10, curvature=None, s
     diagonal = np.ones(len(x))
     if curvature is not None:
         curvature(x, diagonal)
-    model = _Model(diagonal, memory, scale)
+    model = _Model(diagonal, _MEMORY, scale)
     while True:
         active = np.flatnonzero((current.x != 0) | (current.gradient != 0))
         target = model.minimum(current, active, l1)

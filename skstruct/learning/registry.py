@@ -1,8 +1,8 @@
 """The solvers of `CRFTagger`, and what each of them supports.
 
 Parameter checks, error messages and the table in the user guide are made from these two tables, so
-a new solver needs one entry here and one module (see `skstruct.learning.solver`). Modules are found
-by name: some stand above this one.
+a new solver needs one entry here and one module (see `skstruct.learning.solver`). Modules are
+imported by name, since some belong to a higher layer.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Ability(NamedTuple):
     parameter : str or None
         Parameter of the estimator that asks for it; None where the data do.
     is_asked_for : callable
-        Returns True for a value of the parameter that needs it. By default, for any but None.
+        Returns True for values of the parameter that need it; by default, all but None.
     """
 
     title: str

@@ -124,7 +124,7 @@ class StochasticAverageGradient(SequenceLearner):
 
     def _visit(self, order, draws, *, move):
         n_visits = len(order) + len(draws)
-        # Nobody knows which sequences the draws will choose.
+        # The sequences that will be drawn are unknown: all count with the mean length.
         lengths = np.full(n_visits, len(self._problem.labels) / self.n_sequences)
         for part in portions(lengths, chain_work(self._state.node.shape[1])):
             first, last = part.start - len(order), part.stop - len(order)

@@ -101,7 +101,7 @@ def solve(training_set, model, settings, start, watcher):
         cost=model.cost,
     )
     offsets = training_set.offsets
-    # The dual has renumbered it.
+    # Free it: the dual has a renumbered copy.
     del training_set
     history = History()
     work = chain_work(model.n_labels)
@@ -320,7 +320,7 @@ class CRFDual(SequenceLearner):
 
     def visit_some(self, draws, sampling, line_search_tol):
         """Update a sequence for each of the uniform random numbers."""
-        # Nobody knows which sequences the draws will choose.
+        # The sequences that will be drawn are unknown: all count with the mean length.
         lengths = np.full(len(draws), len(self._problem.labels) / self.n_sequences)
         for part in self._portions(lengths):
             self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)

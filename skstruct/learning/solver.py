@@ -219,7 +219,7 @@ class Stopping(NamedTuple):
 class Watcher:
     """Score a held-out set at every epoch, keep the best weights, and say when to stop.
 
-    Without a held-out set, and without a figure of merit from the solver, it never says so.
+    It never says so without a held-out set or a figure of merit from the solver.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Watcher:
         return training_set.take(kept)
 
     def renumber_features(self, rank):
-        """Take note that the solver gives feature ``f`` the number ``rank[f]``."""
+        """Renumber the features as the solver does: feature ``f`` becomes ``rank[f]``."""
         self._rank = rank
         data = self.validation_set
         if data is not None:
@@ -307,8 +307,8 @@ class Watcher:
         history : History
             Gets the score as ``"validation_score"``.
         merit : float, default=None
-            Figure that is to grow, for solvers that stop without a held-out set. Early stopping
-            takes the score in its place.
+            Figure that should grow, for solvers that can stop without a held-out set. Early
+            stopping uses the score instead.
 
         Returns
         -------

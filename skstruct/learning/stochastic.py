@@ -23,8 +23,8 @@ from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.progress import History
 
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
-# computed after every tenth epoch, and before that where the estimate promises convergence, but not
-# again right after it was not.
+# computed after every tenth epoch, and in between where the estimate promises convergence, but not
+# within three epochs of the last time.
 _EVALUATE_EVERY = 10
 _WAIT_AT_LEAST = 3
 # After so many evaluations without a change there is nothing to be gained.
@@ -140,7 +140,7 @@ class _Evaluation:
     def settled(self, value, tol):
         """Return True if some values in a row, this one the last, differ by no more than `tol`.
 
-        That they would settle above the objective at zero is no reason to be content.
+        Values above the objective at zero count as unsettled.
         """
         self._values.append(value)
         recent = self._values[-_PATIENCE:]

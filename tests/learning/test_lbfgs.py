@@ -70,7 +70,7 @@ def softmax_regression(seed, l2):
 def test_quadratics(condition, memory):
     rng = np.random.default_rng(0)
     scales, centre = np.geomspace(1, condition, 30), rng.normal(size=30)
-    point, values = run(quadratic(scales, centre), np.zeros(30), 1500, memory=memory)
+    point, values = run(quadratic(scales, centre), np.zeros(30), 1500, known=Curvature(30, memory))
     assert_allclose(point.x, centre, atol=1e-6)
     assert np.all(np.diff(values) <= 1e-13 * values[:-1])
 
