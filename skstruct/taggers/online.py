@@ -266,7 +266,7 @@ class PartialFitMixin:
             return
         with self._turn:
             weights = weights_of(averaged(self._state))
-        # What was set by hand stays.
+        # Keep attributes that were set by hand.
         vars(self).update({**weights, **vars(self)})
 
     def _restore_state(self):
