@@ -248,7 +248,7 @@ def are_ones(values):
     """Return True if all values are one; at once for those of `shared_ones`."""
     if values.strides == (0,) or len(values) == 0:
         return bool((values[:1] == 1).all())
-    # The first ones tell most others, so that all are compared only where they are likely ones.
+    # Most other arrays differ among the first values, and are not compared in full.
     return bool((values[:100] == 1).all()) and bool((values == 1).all())
 
 

@@ -206,7 +206,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 f"Only features of dicts and attribute strings can be dropped, but this "
                 f"{type(self).__name__} was fitted on numbers."
             )
-        # NumPy's functions do not take sparse weights.
+        # The built-in abs and the method sum take sparse weights, too.
         kept = np.flatnonzero(np.asarray(abs(self.coef_).sum(axis=0)))
         if len(kept) == self.n_features_in_:
             return self

@@ -68,7 +68,7 @@ class LearnerState(Declaration):
 
 def _state(kind, n_features, n_edges):
     weights = _weights(n_features, n_edges)
-    # Without an average, no feature has one.
+    # Without an average, the lags are empty.
     lags = (0, None if n_edges is None else 0), (n_features, n_edges)
     lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
     parts = {"chain": weights, "lag": lag}
