@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     rise: float = np.inf
 
 
-# As measured, by what is computed: best labels, sums over labellings, updates of online learners.
+# Measured limits, by what is computed: best labels, sums over labellings, online updates.
 LIMITS = {
     "best": Limits(100, 1 / 20, 1e-4),
     "sums": Limits(100, 1 / 20),

@@ -132,7 +132,7 @@ class FrameConversions:
             other = {label, *_as_names(group)}
             columns = [name for name in frame.columns if name not in other]
         X, names = _read_features(frame, _as_names(columns), feature_names)
-        # A bool that is False is another thing than one that is missing.
+        # False is not the same as missing.
         batch = cls(X[order], offsets, feature_names=names, keep_zeros=True)
         if label is None:
             return batch

@@ -191,7 +191,7 @@ def _check_dia(X, name, place):
 def _first_outside(numbers, size):
     """Position of the first of some integers that is not in ``range(size)``; None if all are."""
     signed = numbers.dtype
-    # A negative number is a large one without its sign, and one pass finds both kinds.
+    # Negative numbers are large when viewed as unsigned, so one pass finds both kinds.
     numbers = numbers.view(np.dtype(f"{signed.byteorder}u{signed.itemsize}"))
     size = min(size, int(np.iinfo(signed).max) + 1)
     if len(numbers) == 0 or int(numbers.max()) < size:
@@ -248,7 +248,7 @@ def are_ones(values):
     """Return True if all values are one; at once for those of `shared_ones`."""
     if values.strides == (0,) or len(values) == 0:
         return bool((values[:1] == 1).all())
-    # The first ones tell most others, so that all are compared only where they are likely ones.
+    # Most other arrays differ among the first values, and are not compared in full.
     return bool((values[:100] == 1).all()) and bool((values == 1).all())
 
 

@@ -387,7 +387,7 @@ default=None
                 state["offsets"],
                 feature_names=unpack_strings(state["feature_names"]),
                 transition_X=unpack_matrix(state.get("transition_matrix")),
-                # Those that were not to be kept have not been stored.
+                # Zeros that were to be dropped have not been stored.
                 keep_zeros=True,
             )
         except Exception as error:

@@ -425,7 +425,7 @@ def _scoring(scoring):
     match = _PRECISION.fullmatch(scoring)
     if match and float(match[1]) <= 1.0:
         wished = float(match[1])
-        # Without one that reaches it, the largest recall comes closest.
+        # If no threshold reaches this recall, the one with the largest recall wins.
         return lambda precision, recall: np.where(recall >= wished, precision, recall - wished)
     raise ValueError(
         f"scoring must be 'f1' or another F-beta such as 'f0.5', 'precision at recall 0.8' or "

@@ -469,7 +469,7 @@ def _describe(part):
     if hasattr(part, "get_params"):
         params = part.get_params(deep=True)
     else:
-        # Others are the object's own business.
+        # Private attributes are not parameters.
         params = {n: v for n, v in getattr(part, "__dict__", {}).items() if n[:1] != "_"}
     found = {"type": _named(_path(part))}
     for name, value in params.items():
@@ -477,7 +477,7 @@ def _describe(part):
         if last not in _MAY_CHANGE:
             is_file = last == "template" and value is not None
             found[name] = _named(template_lines(value) if is_file else value)
-    # Some have learnt none, or do not tell how they are called.
+    # Some parts have no feature names, or none before they are fitted.
     with suppress(AttributeError):
         found["features"] = _named(part.get_feature_names_out().tolist())
     return found
@@ -489,7 +489,7 @@ def _named(value):
     try:
         digest = joblib.hash(plain)
     except Exception:
-        # joblib raises whatever an object does that cannot be pickled.
+        # Objects that cannot be pickled may raise any exception.
         digest = joblib.hash(_path(value))
     if isinstance(value, np.random.RandomState):
         return [digest, f"RandomState in the state {digest[:8]}"]

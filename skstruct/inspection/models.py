@@ -48,7 +48,7 @@ class FittedTagger(NamedTuple):
         names = getattr(self.tagger, "feature_names_in_", None)
         last = self.steps.steps[-1][1] if hasattr(self.steps, "steps") else None
         for part in (self.steps, last):
-            # Steps that have no names for their output say so in many ways.
+            # Steps without names for their output raise different errors.
             with suppress(AttributeError, TypeError, ValueError):
                 names = part.get_feature_names_out() if names is None else names
         if names is None or len(names) != self.tagger.n_features_in_:

@@ -206,12 +206,12 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 f"Only features of dicts and attribute strings can be dropped, but this "
                 f"{type(self).__name__} was fitted on numbers."
             )
-        # The weights may be sparse.
+        # The built-in abs and the method sum take sparse weights, too.
         kept = np.flatnonzero(np.asarray(abs(self.coef_).sum(axis=0)))
         if len(kept) == self.n_features_in_:
             return self
         with draft_of(self) as draft:
-            # In memory, those of a feature stay together.
+            # Keep the weights of a feature contiguous.
             draft.coef_ = self.coef_.T[kept].T
             draft._forget("_state", "_turn", DERIVED)
             # Copies of this tagger have the same vectoriser.
@@ -294,7 +294,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """Weights that a warm start goes on from."""
         chain = self._same_order(self._chain())
         if not getattr(self, "fit_intercept", True):
-            # Those of an earlier fit are none of the model that is learned.
+            # Biases of an earlier fit are not part of this model.
             zeros = {name: np.zeros_like(getattr(chain, name)) for name in BIASES}
             chain = chain._replace(**zeros)
         return chain
@@ -357,7 +357,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         format, batch = self._read_X(X, reset=reset)
         if reset:
-            # They belong to other features and classes.
+            # Attributes of an earlier fit belong to other features and classes.
             self._forget("_state", "_turn", DERIVED, *LEARNT)
         self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         if has_token_weights(sample_weight):
@@ -464,9 +464,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return tags
 
 
-# Warnings about a training set, and about what was learnt from it, that can hardly be meant.
+# Warnings about training sets and models that are probably not what the user meant.
 
-# Frames from these warnings to who called `fit`.
+# Stack frames between these warnings and the caller of `fit`.
 _OF_FIT = 8
 # With fewer tokens, labels that are all different may be meant.
 _FEWEST_TOKENS = 10
@@ -474,7 +474,7 @@ _FEWEST_TOKENS = 10
 _MOST_SEQUENCES = 100
 # With fewer chunks, there may be too little to learn from.
 _FEWEST_CHUNKS = 10
-# Share of them that predictions must have.
+# Smallest share of the chunks that predictions must have.
 _SHARE = 0.1
 
 

@@ -256,7 +256,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     _learnt = (*LEARNT, *_OF_SOLVERS)
     # L1 and L2 penalty of the last fit.
     _penalties = None
-    # What ended the last fit, for the drop-in.
+    # Reason why the last fit ended, for the drop-in.
     _reason = None
     _stored = {
         "_penalties": Numbers(2),
@@ -346,7 +346,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
 
     def _initial_chain(self):
         if self.l1 > 0 and self._penalties not in (None, (self.l1, self.l2)):
-            # From the minimum for other penalties, the way is longer than from zero.
+            # Starting from the minimum for other penalties takes longer than starting from zero.
             return None
         return super()._initial_chain()
 

@@ -406,7 +406,7 @@ class CRFTaggerCV(BaseTagger):
             score_params = {"sample_weight": weight}
         data = _Data(X, y, given, score_params)
         splitter = check_cv(5 if self.cv is None else self.cv)
-        # As positions, where a splitter gives masks.
+        # Splitters may return masks instead of positions.
         positions = np.arange(len(weight))
         splits = [
             (positions[train], positions[test])

@@ -68,7 +68,7 @@ class LearnerState(Declaration):
 
 def _state(kind, n_features, n_edges):
     weights = _weights(n_features, n_edges)
-    # Without an average, no feature has one.
+    # Without an average, the lags are empty.
     lags = (0, None if n_edges is None else 0), (n_features, n_edges)
     lag = Either(*(_weights(*sizes, forbids=False) for sizes in lags))
     parts = {"chain": weights, "lag": lag}
@@ -266,7 +266,7 @@ class PartialFitMixin:
             return
         with self._turn:
             weights = weights_of(averaged(self._state))
-        # What was set by hand stays.
+        # Keep attributes that were set by hand.
         vars(self).update({**weights, **vars(self)})
 
     def _restore_state(self):

@@ -26,7 +26,7 @@ DERIVED = "_short_way"
 FEW = 64
 # From so many tokens on a batch is compared with the training data, if it has more sequences.
 _FEWEST_COMPARED, _NEVER_COMPARED = 20, 8
-# What a short way is made of: it is made anew when one of them is another object.
+# Attributes that a short way is built from; it is rebuilt when one is another object.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
 _OF_OTHERS = ("transition_coef_", "transition2_", "n_transition_features_in_")
 _HELD = (*ALWAYS_LEARNT, *_OF_OTHERS, "classes_", "vectorizer_", "n_features_in_", "n_jobs")
