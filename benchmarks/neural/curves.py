@@ -120,7 +120,9 @@ def write_curves(records, corpora, report):
     head = ["", "", "seeds", "best epoch", "its score", "score at the end", "fall"]
     report.write("curves", table([*head, "SAPOTagger ahead by", "p"], rows, left=(0, 1)))
     report.save_figure("curves", draw_curves(found, corpora))
-    report.write("seconds", second_table(records, {name: corpora[name] for name in found}))
+    timed = {r["corpus"] for r in records if r["kind"] == "epoch"}
+    if timed:
+        report.write("seconds", second_table(records, {n: corpora[n] for n in found if n in timed}))
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (report.folder / "curves.jsonl").write_text(lines, encoding="utf-8")
 
