@@ -9,10 +9,10 @@ Each run is a process of its own, with one thread. The networks have words and t
 inputs, or numbers, and stop early by the score on a development set; the linear taggers have the
 features and the parameters of `benchmarks.which_tagger`. Every finished run is added at once to a
 file in the results folder, and is not made again; neither are those that came with the repository.
-`--curves` makes other runs, without a development set, which score the test set after each epoch, and
-times a few epochs in batches of 16 sequences and of one; `--seeds` says how many of the former. `--write` makes the tables, the figures and the files of records
-that the repository keeps, of what has all its runs. Needs PyTorch besides the extra `bench`; its
-build for processors alone is enough.
+`--curves` makes other runs, without a development set, which score the test set after each epoch;
+`--seeds` says how many of them. It also times a few epochs, in batches of 16 sequences and of one.
+`--write` makes the tables, the figures and the files of records that the repository keeps, of what
+has all its runs. Needs PyTorch besides the extra `bench`; its build for processors alone is enough.
 """
 
 import os
