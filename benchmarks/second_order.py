@@ -30,7 +30,7 @@ from benchmarks.common.commandline import (
     results_folder,
 )
 from benchmarks.common.report import machine, table
-from benchmarks.common.runs import Records, read_runs
+from benchmarks.common.runs import Records, read_runs, write_runs
 from benchmarks.common.seeds import join_seeds
 from benchmarks.structure.corpora import CHARACTER_EDGES, TAG_EDGES, WORD_EDGES, without_edges
 from benchmarks.which_tagger import corpora
@@ -495,8 +495,7 @@ def write_report(records, known, report, seeds):
     results = Results(records, known, seeds)
     for name, make in TABLES.items():
         report.write(name, *make(results))
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+    write_runs(report.folder / "runs.jsonl", records)
 
 
 def main():

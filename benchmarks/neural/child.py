@@ -11,6 +11,7 @@ import numpy as np
 import skstruct.utils.progress
 from benchmarks.which_tagger.child import (
     N_WARM,
+    choose,
     measure,
     pack_mistakes,
     read_part,
@@ -45,23 +46,18 @@ def run(folder, system, parameters, seed, *, again):
 
 def tune(folder, system, parameters):
     """Choose the settings of a network on the development set, one after the other."""
-    from benchmarks.neural.learner import NeuralLearner
+    from benchmarks.neural.learner import NeuralLearner, Settings
 
     part, dev = read_shuffled(folder, "fit", 0), read_part(folder, "dev")
-    chosen, tried = dict(parameters), {}
+    defaults = {name: Settings._field_defaults[name] for name in GRID}
 
     def score_of(settings):
-        key = json.dumps(settings)
-        if key not in tried:
-            kind = system.removesuffix(", tuned")
-            learner = NeuralLearner(kind, settings, 0, None, dev, partial(score, folder))
-            learner.fit(*part)
-            tried[key] = max(learner.history)
-        return tried[key]
+        kind = system.removesuffix(", tuned")
+        learner = NeuralLearner(kind, settings, 0, None, dev, partial(score, folder))
+        learner.fit(*part)
+        return max(learner.history)
 
-    for name, values in GRID.items():
-        chosen = max(({**chosen, name: value} for value in values), key=score_of)
-    return {"parameters": chosen, "tried": list(tried.items())}
+    return choose(GRID, {**defaults, **parameters}, score_of)
 
 
 def run_linear(folder, system, parameters, seed):

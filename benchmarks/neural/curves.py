@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import corrected, machine, table
+from benchmarks.common.runs import write_runs
 from benchmarks.common.seeds import join_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
@@ -123,8 +124,7 @@ def write_curves(records, corpora, report):
     timed = {r["corpus"] for r in records if r["kind"] == "epoch"}
     if timed:
         report.write("seconds", second_table(records, {n: corpora[n] for n in found if n in timed}))
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    (report.folder / "curves.jsonl").write_text(lines, encoding="utf-8")
+    write_runs(report.folder / "curves.jsonl", records)
 
 
 def curve_tests(records, found):

@@ -1,6 +1,5 @@
 """Tables and the figure of the corpora that have all their runs."""
 
-import json
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.report import corrected, table
+from benchmarks.common.runs import write_runs
 from benchmarks.neural.child import GRID
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import TITLES, Outcome, short
@@ -72,8 +72,8 @@ def write_report(records, tasks, report, linear, n_seeds):
     report.write("systems", *parts, " ".join(sorted(machines)))
     report.save_figure("epochs", draw_epochs(found))
     names = {results.name for results in found}
-    lines = "".join(json.dumps(record) + "\n" for record in records if record["corpus"] in names)
-    (report.folder / "runs.jsonl").write_text(lines, encoding="utf-8")
+    kept = [record for record in records if record["corpus"] in names]
+    write_runs(report.folder / "runs.jsonl", kept)
 
 
 def size_table(found):

@@ -89,28 +89,36 @@ def unpack_mistakes(packed, y_true):
 def tune(folder, system):
     """Choose the parameters of a system on the development set, one after the other."""
     part, (X_dev, y_dev) = read_shuffled(folder, "fit", 0), read_part(folder, "dev")
-    chosen, tried = dict(SYSTEMS[system].parameters), []
+    chosen = dict(SYSTEMS[system].parameters)
     if isinstance(X_dev[0], list):
         chosen.update(SYSTEMS[system].on_text)
 
     def score_of(parameters):
+        learner = SYSTEMS[system].learner(parameters, 0)
+        try:
+            learner.fit(*part)
+        except ValueError as error:
+            # Too large a learning rate: as bad as can be.
+            print(parameters, error)
+            return 0.0
+        return score(folder, y_dev, learner.tag(learner.inputs(X_dev)))
+
+    return choose(SYSTEMS[system].grid, chosen, score_of)
+
+
+def choose(grid, chosen, score_of):
+    """Choose the values of a grid by their scores, one parameter after the other."""
+    tried = []
+
+    def known_score(parameters):
         known = [value for settings, value in tried if settings == parameters]
         if not known:
-            learner = SYSTEMS[system].learner(parameters, 0)
-            try:
-                learner.fit(*part)
-            except ValueError as error:
-                # Too large a learning rate: as bad as can be.
-                print(parameters, error)
-                known = [0.0]
-            else:
-                known = [score(folder, y_dev, learner.tag(learner.inputs(X_dev)))]
+            known = [score_of(parameters)]
             tried.append((parameters, known[0]))
         return known[0]
 
-    for name, values in SYSTEMS[system].grid.items():
-        candidates = [{**chosen, name: value} for value in values]
-        chosen = max(candidates, key=score_of)
+    for name, values in grid.items():
+        chosen = max(({**chosen, name: value} for value in values), key=known_score)
     return {"parameters": chosen, "tried": tried}
 
 
