@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from itertools import chain
+from itertools import chain, pairwise
 from numbers import Integral, Number
 
 import numpy as np
@@ -450,11 +450,14 @@ def shape_predictions(values, offsets, format):
     """
     if format is Format.ROWS:
         return values
-    n_sequences = len(offsets) - 1
     if format is Format.GRID:
-        return values.reshape(n_sequences, offsets[1], *values.shape[1:])
-    predictions = np.empty(n_sequences, dtype=object)
-    source = values.tolist() if values.ndim == 1 else values
-    for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        predictions[i] = source[a:b]
-    return predictions
+        return values.reshape(len(offsets) - 1, offsets[1], *values.shape[1:])
+    return split_sequences(values.tolist() if values.ndim == 1 else values, offsets)
+
+
+def split_sequences(values, offsets):
+    """Object array of the values of each sequence, from a list or array of all values."""
+    parts = np.empty(len(offsets) - 1, dtype=object)
+    for i, (a, b) in enumerate(pairwise(offsets.tolist())):
+        parts[i] = values[a:b]
+    return parts

@@ -17,7 +17,7 @@ import numpy as np
 
 from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
-from skstruct.input.formats import copied
+from skstruct.input.formats import copied, split_sequences
 from skstruct.matrices import read_only
 
 # Attribute in which a tagger keeps its short way.
@@ -69,17 +69,15 @@ class ShortWay:
     def __init__(self, tagger):
         # Asking for weights may compute them (`PartialFitMixin`).
         self._parts = [getattr(tagger, name, None) for name in _HELD]
-        self._vectorizer = getattr(tagger, "vectorizer_", None)
-        self._vocabulary = getattr(self._vectorizer, "vocabulary_", None)
+        self._vectorizer = tagger.vectorizer_
+        self._vocabulary = tagger.vectorizer_.vocabulary_
         self._classes = tagger.classes_
         self.chain = self._chain_of(tagger)
 
     def is_of(self, tagger):
         """Return True if a tagger has the very same arrays."""
-        return (
-            all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
-            and getattr(self._vectorizer, "vocabulary_", None) is self._vocabulary
-        )
+        same = all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
+        return same and self._vectorizer.vocabulary_ is self._vocabulary
 
     def _chain_of(self, tagger):
         """The weights, None if they have to be decoded otherwise."""
@@ -115,7 +113,7 @@ class ShortWay:
         codes = np.empty(len(loose.ends) - 1, np.int32)
         if not label_few(*loose, self.chain, codes) or _is_strange(loose):
             return None
-        return _cut(self._classes[codes].tolist(), loose.offsets)
+        return split_sequences(self._classes[codes].tolist(), loose.offsets)
 
     def marginals(self, X):
         """Result of `predict_proba`, an object array of arrays; None as of `labels`."""
@@ -125,7 +123,7 @@ class ShortWay:
         proba, log_partition = self._buffers(loose)
         if not weigh_few(*loose, self.chain, proba, log_partition) or _is_strange(loose):
             return None
-        return _cut(proba, loose.offsets)
+        return split_sequences(proba, loose.offsets)
 
     def best(self, X):
         """The best labelling of each sequence; None as of `labels`.
@@ -143,7 +141,8 @@ class ShortWay:
         found = search_few(*loose, self.chain, codes, scores, proba, log_partition)
         if not found or _is_strange(loose):
             return None
-        return _cut(self._classes[codes].tolist(), loose.offsets), scores, log_partition
+        labels = split_sequences(self._classes[codes].tolist(), loose.offsets)
+        return labels, scores, log_partition
 
     def _buffers(self, loose):
         """Arrays for marginals and log-partitions."""
@@ -157,14 +156,3 @@ def _is_strange(loose):
     if n_sequences <= _NEVER_COMPARED or n_tokens < _FEWEST_COMPARED:
         return False
     return loose.ends[-1] <= len(loose.columns) / 2
-
-
-def _cut(values, offsets):
-    """Object array of the values of each sequence."""
-    cut, ends = np.empty(len(offsets) - 1, object), offsets.tolist()
-    if len(cut) == 1:
-        cut[0] = values
-        return cut
-    for i in range(len(cut)):
-        cut[i] = values[ends[i] : ends[i + 1]]
-    return cut
