@@ -395,23 +395,19 @@ class LinearChainMixin:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"This {type(self).__name__} has no weights: call fit.")
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        chain = Chain(
-            kernel_array(coef.T),
-            kernel_array(self.transition_),
-            kernel_array(self.intercept_),
-            kernel_array(self.start_),
-            kernel_array(self.end_),
-        )
+        parts = coef.T, self.transition_, self.intercept_, self.start_, self.end_
+        chain = Chain(*map(kernel_array, parts))
         k, n_features = len(self.classes_), self.n_features_in_
         shapes = (n_features, k), (k, k), (k,), (k,), (k,)
-        _check_shapes(self, ALWAYS_LEARNT, chain, shapes)
+        for name, part, shape in zip(ALWAYS_LEARNT, chain, shapes, strict=True):
+            _check_shape(self, name, part, shape)
         kind, more = self._kind, []
         n_transition_features = vars(self).get("n_transition_features_in_")
         for field, shape in kind.more_shapes(k, n_transition_features).items():
             name, axes = MORE_LEARNT[field]
             by_label = prod(shape) // k**2, k, k
             weights, expected = getattr(self, name), tuple(by_label[i] for i in np.argsort(axes))
-            _check_shapes(self, (name,), (weights,), (expected,))
+            _check_shape(self, name, weights, expected)
             more.append(kernel_array(weights.transpose(axes)).reshape(shape))
         return kind(*chain, *more)
 
@@ -436,14 +432,13 @@ def _are_tokens(sequence):
     return type(first) is dict or (type(first) is list and (not first or type(first[0]) is str))
 
 
-def _check_shapes(tagger, names, parts, shapes):
+def _check_shape(tagger, name, part, shape):
     """Refuse weights that were assigned in a wrong shape: kernels would read beyond them."""
-    for name, part, shape in zip(names, parts, shapes, strict=False):
-        if part.shape != shape:
-            raise ValueError(
-                f"{name} has the shape {getattr(tagger, name).shape}, which does not fit "
-                f"{len(tagger.classes_)} classes and {tagger.n_features_in_} features."
-            )
+    if part.shape != shape:
+        raise ValueError(
+            f"{name} has the shape {getattr(tagger, name).shape}, which does not fit "
+            f"{len(tagger.classes_)} classes and {tagger.n_features_in_} features."
+        )
 
 
 def weights_of(chain):
