@@ -42,8 +42,9 @@ def copied(value):
 
 
 def copied_lists(values):
-    """Copy of a list or tuple, and of the lists in it, as a list; anything else as it is."""
-    return list(map(copied, list(values))) if isinstance(values, (list, tuple)) else values
+    """Copy of a list, tuple or iterator and of the lists in it, as a list; all else as it is."""
+    is_read = isinstance(values, (list, tuple, Iterator))
+    return list(map(copied, list(values))) if is_read else values
 
 
 def read_format(X, n_features=None, n_transition_features=None):

@@ -1,7 +1,7 @@
 """Reranker of the n best label sequences of a tagger, and ready-made features of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import compress, pairwise
 from numbers import Integral
 from typing import Any, Self
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skstruct.input.formats import copied_lists, read_format, shape_predictions
 from skstruct.input.schemes import are_chunk_labels
+from skstruct.matrices import to_offsets
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.vrda import VRDAReranker
@@ -192,7 +193,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             differ in cost.
         """
         # Copies: they are read several times.
-        X, y = copied_lists(list(X) if isinstance(X, Iterator) else X), copied_lists(y)
+        X, y = copied_lists(X), copied_lists(y)
         with draft_of(self) as draft:
             draft._fit_draft(X, y)
         return self
@@ -231,11 +232,11 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             As from the tagger's `predict`.
         """
         check_is_fitted(self)
-        X = copied_lists(list(X) if isinstance(X, Iterator) else X)
+        X = copied_lists(X)
         lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
         chosen = self.reranker_.predict(self._groups(X, lists))
         labels = [found[i].labels for found, i in zip(lists, chosen, strict=True)]
-        offsets = np.concatenate([[0], np.cumsum([len(sequence) for sequence in labels])])
+        offsets = to_offsets(list(map(len, labels)))
         stacked = [label for sequence in labels for label in sequence]
         stacked = np.array(stacked, self.classes_.dtype)
         return shape_predictions(stacked, offsets, read_format(X)[0])
@@ -292,10 +293,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         features = self.features
         if features == "labels":
             features = chunk_features if are_chunk_labels(self.classes_) else label_features
-        return [
-            self._candidates(x, found, features)
-            for x, found in zip(_elements(X), lists, strict=True)
-        ]
+        return [self._candidates(_item(X, i), found, features) for i, found in enumerate(lists)]
 
     def _candidates(self, x, found, features_of):
         """Feature dicts of the label sequences of one sequence."""
@@ -366,14 +364,12 @@ def _are_numbers(part, n_sequences):
     return valid and bool(np.all((part >= -n_sequences) & (part < n_sequences)))
 
 
-def _elements(X):
-    """Iterator over the sequences of X."""
-    if hasattr(X, "iloc"):
-        return (X.iloc[i] for i in range(len(X)))
-    return (X[i] for i in range(_num_samples(X)))
+def _item(values, i):
+    """Sequence or labels at a position, also of a pandas series or frame."""
+    return values.iloc[i] if hasattr(values, "iloc") else values[i]
 
 
 def _as_labels(y, i):
-    labels = _safe_indexing(y, i) if hasattr(y, "iloc") else y[i]
+    labels = _item(y, i)
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     return list(labels) if isinstance(labels, (list, tuple)) else [labels]
