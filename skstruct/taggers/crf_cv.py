@@ -29,10 +29,8 @@ from skstruct.input.training_set import TrainingSet, batch_rows, classes_that_oc
 from skstruct.learning import lbfgs
 from skstruct.learning.path import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
-from skstruct.sequences import SequenceBatch
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.crf import CRFTagger
-from skstruct.taggers.prediction import LEARNT
 from skstruct.taggers.scoring import SCORING, as_number, takes_weights
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.parallel import chain_work, range_runner, run_tasks
@@ -41,15 +39,14 @@ from skstruct.utils.transaction import draft_of
 
 # Range of the penalties where only their number is given.
 _STRONGEST, _WEAKEST = 10.0, 0.01
-# Attributes of X, and those that the solver sets.
+# Attributes of X.
 _OF_X = "n_features_in_", "feature_names_in_", "vectorizer_", "n_transition_features_in_"
-_OF_SOLVER = "n_weights_", "suboptimality_bound_"
 # Parameters that are those of `CRFTagger`.
 _OF_MODEL = (
     *("min_freq", "all_possible_states", "all_possible_transitions", "fit_intercept", "order"),
     *("max_iter", "verbose"),
 )
-_LEARNT = (*LEARNT, *_OF_X, *_OF_SOLVER, "classes_", "n_iter_", "history_")
+_LEARNT = (*CRFTagger._learnt, *_OF_X, "classes_", "n_iter_", "history_")
 
 
 class _Data(NamedTuple):
@@ -63,9 +60,7 @@ class _Data(NamedTuple):
     def test(self, sequences):
         """X, y and parameters for the scorer."""
         params = _check_method_params(self.X, self.score_params, indices=sequences)
-        X = self.X
-        part = X[sequences] if isinstance(X, SequenceBatch) else _safe_indexing(X, sequences)
-        return (part, _safe_indexing(self.y, sequences)), params
+        return (_safe_indexing(self.X, sequences), _safe_indexing(self.y, sequences)), params
 
 
 class _Trial(NamedTuple):
@@ -493,24 +488,19 @@ class CRFTaggerCV(BaseTagger):
     def _tabulate(self, trials):
         """Keep the scores of all pairs of penalties, and the best one."""
         pairs = [(l1, l2) for l1 in self.l1s_.tolist() for l2 in self.l2s_.tolist()]
-        names = ("l2",) if self.l1s is None else ("l1", "l2")
-        params = [
-            {name: value for name, value in zip(("l1", "l2"), pair, strict=True) if name in names}
-            for pair in pairs
-        ]
+        params = [{"l2": l2} if self.l1s is None else {"l1": l1, "l2": l2} for l1, l2 in pairs]
         columns = {
             field: np.array([[getattr(trial, field) for trial in row] for row in trials])
             for field in _Trial._fields
         }
-        scores = columns["score"]
         results = _moments("fit_time", columns["fit_time"])
         results |= _moments("score_time", columns["score_time"])
-        results |= {f"param_{name}": np.array([p[name] for p in params]) for name in names}
+        results |= {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
         results["params"] = params
         for name in ("score", "objective", "n_iter"):
             title = "test_score" if name == "score" else name
             results |= {f"split{i}_{title}": column for i, column in enumerate(columns[name].T)}
-        results |= _moments("test_score", scores)
+        results |= _moments("test_score", columns["score"])
         mean = results["mean_test_score"]
         results["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
         best = self.best_index_ = int(np.argmin(results["rank_test_score"]))
@@ -532,7 +522,7 @@ class CRFTaggerCV(BaseTagger):
                 )
             )
         table = scores.reshape(len(self.l1s_), len(self.l2s_))
-        best = [self.l1s_.tolist().index(self.l1_), self.l2s_.tolist().index(self.l2_)]
+        best = np.unravel_index(self.best_index_, table.shape)
         for axis, (name, values) in enumerate((("l1s", self.l1s_), ("l2s", self.l2s_))):
             others = table[best[0]] if axis else table[:, best[1]]
             value = values[best[axis]]
