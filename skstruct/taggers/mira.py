@@ -253,9 +253,6 @@ class MIRATagger(SearchTagger):
             np.full(n_slots, -1, np.int32),
         )
 
-    def _notes(self, settings, n_visited):
-        return self._search_notes([margin.search for margin in settings], n_visited)
-
 
 class Margin(NamedTuple):
     """Parameters and workspace of MIRA."""

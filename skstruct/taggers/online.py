@@ -354,7 +354,10 @@ class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
 
 
 class SearchTagger(OnlineTagger):
-    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
+    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`.
+
+    The settings of the rule have the search, from ``_search()``, in the field ``search``.
+    """
 
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
@@ -376,8 +379,9 @@ class SearchTagger(OnlineTagger):
         # A beam reads scores one by one.
         return self.search == "astar"
 
-    def _search_notes(self, searches, n_visited):
-        """The share of the samples whose best labelling a beam missed."""
+    def _notes(self, settings, n_visited):
+        """Share of the samples whose best labelling a beam missed."""
         if self.search != "beam":
             return {}
-        return {"search_misses": sum(int(search.misses[0]) for search in searches) / n_visited}
+        misses = sum(int(of_shard.search.misses[0]) for of_shard in settings)
+        return {"search_misses": misses / n_visited}

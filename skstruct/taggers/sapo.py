@@ -222,9 +222,6 @@ class SAPOTagger(SearchTagger):
     def _settings(self):
         return Expectation(self._search())
 
-    def _notes(self, settings, n_visited):
-        return self._search_notes([expectation.search for expectation in settings], n_visited)
-
 
 class Expectation(NamedTuple):
     """Parameters of SAPO."""
