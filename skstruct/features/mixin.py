@@ -25,6 +25,11 @@ class FeatureInput:
     # True if `_fit` learns weights of transition features.
     _learns_transition_features = False
 
+    def _forget(self, *names):
+        """Remove attributes of an earlier fit."""
+        for name in names:
+            vars(self).pop(name, None)
+
     def _vectorize(self, X, *, reset):
         if reset:
             self.vectorizer_ = SequenceVectorizer()
@@ -51,7 +56,7 @@ class FeatureInput:
     def _check_features(self, batch, *, reset):
         if reset:
             self.n_features_in_ = batch.n_features
-            self.__dict__.pop("feature_names_in_", None)
+            self._forget("feature_names_in_")
             if batch.feature_names is not None:
                 self.feature_names_in_ = batch.feature_names
             return
@@ -71,7 +76,7 @@ class FeatureInput:
 
     def _check_transition_features(self, batch, *, reset):
         if reset:
-            self.__dict__.pop("n_transition_features_in_", None)
+            self._forget("n_transition_features_in_")
             if batch.transition_X is not None:
                 if not self._learns_transition_features:
                     raise ValueError(

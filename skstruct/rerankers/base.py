@@ -335,7 +335,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _read_training_set(self, X, y, sample_weight, baseline_score):
         """Groups in the layout of the kernels, and True if `y` has costs."""
         self._needs_baseline_score = baseline_score is not None
-        self.__dict__.pop("vectorizer_", None)
+        self._forget("vectorizer_")
         _, batch = self._read_candidates(X, reset=True)
         # The weights, the gradients, and the mean of the weights.
         what = f"The weights of {batch.n_features:,} features"

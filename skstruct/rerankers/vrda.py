@@ -316,7 +316,7 @@ class VRDAReranker(BaseReranker):
         self.n_mistakes_ = int(state.average.n_updates[0])
         self.votes_ = state.average.votes[: self.n_mistakes_ + 1].copy()
         self.coef_ = state.weights
-        self.__dict__.pop("_histories", None)
+        self._forget("_histories")
         if self.prediction != "last":
             mean_weights(state.average, self.coef_)
         if self.prediction == "vote":

@@ -87,8 +87,9 @@ class Span(NamedTuple):
 class LinearChainMixin:
     """Mixin of estimators with the weights of a linear chain: all that needs no training set.
 
-    A subclass defines ``_read_X(X)``, which returns the format of X and a `SequenceBatch`, has the
-    attributes ``classes_`` and those of `LEARNT`, and the parameters `n_jobs` and `constraint`.
+    A subclass is also a `FeatureInput`. It defines ``_read_X(X)``, which returns the format of X
+    and a `SequenceBatch`, and has the attributes ``classes_`` and those of `LEARNT`, and the
+    parameters `n_jobs` and `constraint`.
     """
 
     @reads_one_fit
@@ -419,11 +420,6 @@ class LinearChainMixin:
             return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
 
         return next(kind for kind in KINDS if is_there(kind))
-
-    def _forget(self, *names):
-        """Remove attributes of an earlier fit."""
-        for name in names:
-            vars(self).pop(name, None)
 
 
 def _are_tokens(sequence):
