@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.chain.scores import Rows, value_of
@@ -30,9 +30,6 @@ from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress
 from skstruct.utils.transaction import draft_of, reads_one_fit
-
-# Names of the losses, whose codes `LOSSES` has.
-LOSS_OPTIONS = StrOptions({"bayes_risk", "hinge", "log", "logistic"})
 
 
 class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
-from skstruct.rerankers.base import LOSS_OPTIONS, BaseReranker, learn_in_portions
+from skstruct.rerankers.base import BaseReranker, learn_in_portions
 from skstruct.rerankers.losses import (
     HINGE,
     LOSSES,
@@ -203,7 +203,7 @@ class SGDReranker(DescentReranker):
 
     _parameter_constraints: dict = {
         **DescentReranker._parameter_constraints,
-        "loss": [LOSS_OPTIONS],
+        "loss": [StrOptions(set(LOSSES))],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"invsqrt", "constant"})],
     }

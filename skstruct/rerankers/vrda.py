@@ -16,7 +16,6 @@ from skstruct.chain.scores import value_of
 from skstruct.compiled.jit import inner_jit, jit
 from skstruct.input.training_set import batch_rows, gather
 from skstruct.rerankers.base import (
-    LOSS_OPTIONS,
     BaseReranker,
     errors_name_groups,
     learn_in_portions,
@@ -227,7 +226,7 @@ class VRDAReranker(BaseReranker):
 
     _parameter_constraints: dict = {
         **BaseReranker._parameter_constraints,
-        "loss": [LOSS_OPTIONS],
+        "loss": [StrOptions(set(LOSSES))],
         "l1": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, None, closed="neither")],
         "prediction": [StrOptions({"vote", "average", "last"})],
