@@ -350,11 +350,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             costs, base, weight = costs[candidates], base[candidates], weight[kept]
             batch = self._keep_features_of(batch[kept])
         batch, base = self._add_baseline(batch, base)
-        with errors_name_groups():
-            rows = batch_rows(batch)
-        rows = without_shared(rows, batch.offsets, batch.n_features)
         costs, base, weight = map(read_only, (costs, base, weight))
-        return Groups(rows, batch.offsets, costs, base, weight), by_cost
+        return Groups(without_shared(batch), batch.offsets, costs, base, weight), by_cost
 
     def _read_X(self, X, baseline_score):
         """Format, the batch without its baseline feature, and weighted baseline scores."""
@@ -585,13 +582,15 @@ def check_finite(values, offsets, name, advice):
         )
 
 
-def without_shared(rows, offsets, n_features):
-    """Rows without the features that have the same value in all candidates of a group.
+def without_shared(batch):
+    """Rows of the candidates, without the features that have the same value in a whole group.
 
     These cancel in every comparison and, as the derivatives of a loss sum to zero, in every
     gradient. Rounding would otherwise leave them tiny weights.
     """
-    return Rows(*drop_shared(rows, offsets, n_features))
+    with errors_name_groups():
+        rows = batch_rows(batch)
+    return Rows(*drop_shared(rows, batch.offsets, batch.n_features))
 
 
 @jit

@@ -14,13 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import value_of
 from skstruct.compiled.jit import inner_jit, jit
-from skstruct.input.training_set import batch_rows, gather
-from skstruct.rerankers.base import (
-    BaseReranker,
-    errors_name_groups,
-    learn_in_portions,
-    without_shared,
-)
+from skstruct.input.training_set import gather
+from skstruct.rerankers.base import BaseReranker, learn_in_portions, without_shared
 from skstruct.rerankers.losses import (
     LOSSES,
     dual_weight,
@@ -492,9 +487,7 @@ def mean_weights(state, out):
 
 def count_all_votes(batch, base, electorate, n_jobs):
     """Votes of each candidate of a batch, (n_rows,)."""
-    with errors_name_groups():
-        rows = batch_rows(batch)
-    rows = without_shared(rows, batch.offsets, batch.n_features)
+    rows = without_shared(batch)
     votes = np.empty(batch.n_rows, np.int64)
 
     def count(_, first, last):

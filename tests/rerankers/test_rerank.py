@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
-from skstruct.input.training_set import as_rows
 from skstruct.rerankers.base import without_shared
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.losses import LOSSES, judge, loss_gradient
@@ -419,7 +418,7 @@ def test_a_larger_threshold_leaves_fewer_weights():
 def test_shared_features_are_left_out(seed):
     X, _ = random_task(seed)
     batch = SequenceBatch.from_sequences(X)
-    rows = without_shared(as_rows(batch.X), batch.offsets, batch.n_features)
+    rows = without_shared(batch)
     kept = sp.csr_matrix((rows.data, rows.indices, rows.indptr), shape=batch.X.shape).toarray()
     for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
         shared = np.ptp(batch.X[a:b], axis=0) == 0
