@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skstruct.chain.scores import longest
 from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
 from skstruct.rerankers.base import BaseReranker, learn_in_portions
 from skstruct.rerankers.losses import (
@@ -14,7 +15,6 @@ from skstruct.rerankers.losses import (
     candidate_scores,
     dual_weight,
     judge,
-    largest_group,
     loss_gradient,
     scatter,
 )
@@ -374,7 +374,7 @@ class DescentRule(NamedTuple):
 @jit
 def descent_epoch(groups, order, loss, rule, state):
     """One pass of (truncated) gradient descent or the perceptron; return the fields of `Tally`."""
-    scores = np.empty(largest_group(groups.offsets))
+    scores = np.empty(longest(groups.offsets, 0, groups.offsets.shape[0] - 1))
     change = np.empty(scores.shape[0])
     progress = state.progress
     n_mistakes, total_loss, total_cost = 0, 0.0, 0.0

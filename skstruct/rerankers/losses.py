@@ -109,15 +109,6 @@ def group_softmax(scores, offsets, out):
 
 
 @inner_jit
-def largest_group(offsets):
-    """Number of candidates of the largest group."""
-    largest = 0
-    for i in range(offsets.shape[0] - 1):
-        largest = max(largest, offsets[i + 1] - offsets[i])
-    return largest
-
-
-@inner_jit
 def candidate_scores(rows, first, last, base, weights, out):
     """Scores of the candidates ``first:last`` under a weight vector."""
     for t in range(first, last):

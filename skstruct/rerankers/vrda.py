@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.chain.scores import value_of
+from skstruct.chain.scores import longest, value_of
 from skstruct.compiled.jit import inner_jit, jit
 from skstruct.input.training_set import gather
 from skstruct.rerankers.base import BaseReranker, learn_in_portions, without_shared
@@ -20,7 +20,6 @@ from skstruct.rerankers.losses import (
     LOSSES,
     dual_weight,
     judge,
-    largest_group,
     loss_gradient,
     scatter,
 )
@@ -376,7 +375,7 @@ def vrda_epoch(groups, order, loss, state, record):
     Weights are not stored: each is computed from its gradient sum when it is read, so shrinking
     costs nothing for features that do not occur.
     """
-    scores = np.empty(largest_group(groups.offsets))
+    scores = np.empty(longest(groups.offsets, 0, groups.offsets.shape[0] - 1))
     unrecorded = np.empty(scores.shape[0])
     n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
     for i in order:
