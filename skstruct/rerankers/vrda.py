@@ -674,13 +674,12 @@ def group_columns(rows, a, b, local):
     starts = np.cumsum(counts[: n_local + 1])
     filled = starts[:-1].copy()
     members = np.empty(last - first, np.int32)
-    x = np.ones(last - first)
+    x = np.empty(last - first)
     for t in range(a, b):
         for e in range(rows.indptr[t], rows.indptr[t + 1]):
             f = local[rows.indices[e]]
             members[filled[f]] = t - a
-            if rows.data.shape[0] > 0:
-                x[filled[f]] = rows.data[e]
+            x[filled[f]] = value_of(rows.data, e)
             filled[f] += 1
     largest = np.zeros(n_local)
     for f in range(n_local):
