@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.chain.scores import Rows, value_of
 from skstruct.compiled.jit import jit
 from skstruct.features.mixin import FeatureInput
-from skstruct.input.formats import Format, copied, read_format
+from skstruct.input.formats import Format, copied, read_format, split_sequences
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows, read_sample_weight, require_weight
 from skstruct.matrices import read_only
@@ -453,13 +453,9 @@ def learn_in_portions(learn, groups, order):
 
 def split_groups(values, offsets, format):
     """Values of candidates, group by group: 2-D if X was, else an object array of arrays."""
-    n_groups = len(offsets) - 1
     if format is Format.GRID:
-        return values.reshape(n_groups, -1)
-    result = np.empty(n_groups, dtype=object)
-    for i, part in enumerate(np.split(values, offsets[1:-1])):
-        result[i] = part
-    return result
+        return values.reshape(len(offsets) - 1, -1)
+    return split_sequences(values, offsets)
 
 
 def split_column(batch, column):
