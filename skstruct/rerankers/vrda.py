@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.chain.scores import longest, value_of
 from skstruct.compiled.jit import inner_jit, jit
 from skstruct.input.training_set import gather
+from skstruct.matrices import to_offsets
 from skstruct.rerankers.base import BaseReranker, learn_in_portions, without_shared
 from skstruct.rerankers.losses import (
     LOSSES,
@@ -263,7 +264,8 @@ class VRDAReranker(BaseReranker):
         self.verbose = verbose
 
     def _start(self, n_features, n_groups):
-        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, n_groups + 2)
+        # Arrays over mistakes grow with each epoch.
+        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, 2)
         mean = Mean(
             since=np.zeros(n_averaged, np.int64),
             total=np.zeros(n_averaged),
@@ -273,7 +275,7 @@ class VRDAReranker(BaseReranker):
         average = DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
-            votes=np.zeros(n_groups + 1, np.int64),
+            votes=np.zeros(1, np.int64),
             mean=mean,
             l1=float(self.l1),
             eta=float(self.eta),
@@ -315,7 +317,7 @@ class VRDAReranker(BaseReranker):
         if self.prediction == "vote":
             # Of the gradient of each mistake: number of candidates, their rows, and their factors.
             counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
-            indptr = np.concatenate([[0], np.cumsum(counts)])
+            indptr = to_offsets(counts)
             histories = build_histories(groups.rows, indptr, rows, factors, self.n_features_in_)
             self._histories = Histories(*histories)
 
@@ -345,14 +347,11 @@ class _Training:
 
 def _enlarged(average, n_groups):
     """Enlarge the state of VRDA for a mistake in each of `n_groups` groups."""
-    needed = average.n_updates[0] + n_groups + 1
-    if needed <= len(average.votes):
-        return average
-    mean = average.mean
+    n_predictors, mean = average.n_updates[0] + n_groups + 1, average.mean
     if len(mean.by_root):
-        by_root, times_root = (_extended(sums, 2 * needed + 1) for sums in mean[2:])
+        by_root, times_root = (_extended(sums, n_predictors + 1) for sums in mean[2:])
         mean = mean._replace(by_root=by_root, times_root=times_root)
-    return average._replace(votes=_extended(average.votes, 2 * needed), mean=mean)
+    return average._replace(votes=_extended(average.votes, n_predictors), mean=mean)
 
 
 def _extended(array, n):
