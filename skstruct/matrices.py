@@ -369,6 +369,13 @@ def writable(value):
     return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value
 
 
+def copied_arrays(value):
+    """Copy an array, or a record with all of its arrays."""
+    if isinstance(value, tuple):
+        return type(value)(*map(copied_arrays, value))
+    return value.copy()
+
+
 def count_bytes(value):
     """Bytes of an array, or of all arrays of a record."""
     if isinstance(value, tuple):

@@ -427,11 +427,6 @@ class OnlineState(NamedTuple):
     lag: Chain  # weighted sum of the changes; empty without averaging
     progress: np.ndarray  # (N_PROGRESS,)
 
-    def copy(self):
-        """State that shares no array with this one."""
-        chain, lag = (type(parts)(*(part.copy() for part in parts)) for parts in self[:2])
-        return OnlineState(chain, lag, self.progress.copy())
-
 
 class Schedule(NamedTuple):
     """Learning rate, penalty and biases, which do not depend on the rule."""

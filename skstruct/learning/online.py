@@ -27,7 +27,7 @@ from skstruct.learning.epoch import (
 )
 from skstruct.learning.mixing import Mixture
 from skstruct.learning.solver import Complaint, Solution, token_accuracy
-from skstruct.matrices import pieces, read_only
+from skstruct.matrices import copied_arrays, pieces, read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.progress import History
 
@@ -50,10 +50,7 @@ def new_state(model, *, average, learning_rate, start=None):
     -------
     state : OnlineState
     """
-    if start is None:
-        chain = model.zero_chain()
-    else:
-        chain = forbid(type(start)(*(part.copy() for part in start)), model.possible)
+    chain = model.zero_chain() if start is None else forbid(copied_arrays(start), model.possible)
     averages = model._replace(possible=None)
     if not average:
         averages = averages.without_features()
@@ -355,7 +352,7 @@ class OnlineLearner:
         """
         n_samples = np.count_nonzero(np.diff(training_set.offsets))
         if may_rescale(state, self.settings.l2, n_samples):
-            return state.copy()
+            return copied_arrays(state)
         undo.append(Undo(state, training_set.rows))
         return state
 

@@ -63,14 +63,6 @@ class ConfidentState(NamedTuple):
     progress: np.ndarray
     variance: Chain  # of each weight; zero for one that does not change
 
-    def copy(self):
-        """State that shares no array with this one."""
-        chain, lag, variance = (
-            type(parts)(*(part.copy() for part in parts))
-            for parts in (self.chain, self.lag, self.variance)
-        )
-        return ConfidentState(chain, lag, self.progress.copy(), variance)
-
 
 class Adaptive(NamedTuple):
     """Parameters of the update, and workspace."""

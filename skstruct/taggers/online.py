@@ -25,6 +25,7 @@ from skstruct.learning.online import (
     without_features,
 )
 from skstruct.learning.solver import settings_of
+from skstruct.matrices import copied_arrays
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.scoring import SCORING
@@ -272,7 +273,7 @@ class PartialFitMixin:
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.
         if self._state is not None:
-            self._state, self._turn = self._state.copy(), Turn()
+            self._state, self._turn = copied_arrays(self._state), Turn()
 
     def __copy__(self):
         copied = super().__copy__()
