@@ -46,9 +46,9 @@ from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 
-# Loss of a wrong labelling (`Adaptive.cost`): the excess of its score over that of the gold one,
-# plus the number of wrong tokens, its square root, or one; or else the share of wrong tokens, and
-# then the multiplier of the difference is one.
+# Losses of a wrong labelling (`Adaptive.cost`). The first three are the excess of its score over
+# the gold one's plus the number of wrong tokens, its square root, or one. The last is the share of
+# wrong tokens, with steps of size one.
 HAMMING, ROOT, ONE, SHARE = range(4)
 
 

@@ -287,6 +287,7 @@ def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
         wrong = count_wrong(gold, labels[k])
         cost = wrong if margin.hamming else min(wrong, 1)
         missing[k] = cost - (gold_score - path_scores[k]) if wrong > 0 else 0.0
+        # Unlike max, this keeps NaN.
         if not missing[k] <= loss:
             loss = missing[k]
         if np.isnan(loss):
