@@ -244,7 +244,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         thresholds = _thresholds(self.thresholds)
         X, y = copied_lists(X), copied_lists(y)
         scheme, true = infer_scheme(y), None
-        splits = list(check_cv(5 if self.cv is None else self.cv).split(X, y, groups))
+        splits = list(check_cv(self.cv).split(X, y, groups))
         if not self.refit and len(splits) != 1:
             raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
         folds = Parallel(n_jobs=self.n_jobs)(

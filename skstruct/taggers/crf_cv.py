@@ -400,7 +400,7 @@ class CRFTaggerCV(BaseTagger):
         if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
             score_params = {"sample_weight": weight}
         data = _Data(X, y, given, score_params)
-        splitter = check_cv(5 if self.cv is None else self.cv)
+        splitter = check_cv(self.cv)
         # Splitters may return masks instead of positions.
         positions = np.arange(len(weight))
         splits = [
