@@ -395,11 +395,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _weigh(self, given):
         """Give the sequences of a training set their weights; leave out those without one."""
-        labels, offsets, sample_weight = given.labels, given.offsets, given.sample_weight
-        if self.class_weight is not None:
-            sample_weight = weigh_sequences(
-                self.class_weight, self.classes_, labels, offsets, sample_weight
-            )
+        labels, offsets = given.labels, given.offsets
+        sample_weight = weigh_sequences(
+            self.class_weight, self.classes_, labels, offsets, given.sample_weight
+        )
         if labels.min(initial=0) < 0:
             sample_weight = without_unlabelled(sample_weight, labels, offsets)
         require_weight(sample_weight, np.diff(offsets))

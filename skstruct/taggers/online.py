@@ -222,8 +222,7 @@ class PartialFitMixin:
 
     def _learn_portion(self, X, y, classes, sample_weight, undo):
         self._check_params()
-        if self.class_weight is not None:
-            refuse_balanced(self.class_weight)
+        refuse_balanced(self.class_weight)
         first_call = self._state is None and not hasattr(self, "coef_")
         classes = self._check_classes(classes, first_call)
         training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
