@@ -347,13 +347,20 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         `classes` are those of an earlier call, or None. With `reset` the features are those of X;
         without it they must be those of the earlier call.
         """
-        _, batch, *given = self._read(X, y, sample_weight, classes, reset)
-        return self._weigh(TrainingSet(batch_rows(batch), batch.offsets, *given))
+        _, _, given = self._read(X, y, sample_weight, classes, reset)
+        return self._weigh(given)
 
     def _read(self, X, y, sample_weight, classes, reset):
-        """Format of X, its batch, codes of the labels, and weights of sequences and tokens.
+        """Read X, y and the weights as `_read_training_set` does, before class weights.
 
-        Sequences of weight zero are empty.
+        Returns
+        -------
+        format : Format
+            That of X.
+        batch : SequenceBatch
+            X, in which sequences of weight zero are empty.
+        given : TrainingSet
+            The same with labels and weights.
         """
         format, batch = self._read_X(X, reset=reset)
         if reset:
@@ -377,7 +384,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         check_number(len(self.classes_))
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-        return format, batch, labels, sample_weight, token_weight
+        rows = batch_rows(batch)
+        return format, batch, TrainingSet(rows, batch.offsets, labels, sample_weight, token_weight)
 
     def _read_token_weights(self, sample_weight, lengths):
         """Weights of sequences, and factors of tokens beside them, where tokens have weights."""

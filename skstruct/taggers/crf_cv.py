@@ -25,7 +25,7 @@ from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
 from skstruct.input.costs import read_label_cost
 from skstruct.input.formats import Format, copied_lists
-from skstruct.input.training_set import TrainingSet, batch_rows, classes_that_occur
+from skstruct.input.training_set import TrainingSet, classes_that_occur
 from skstruct.learning import lbfgs
 from skstruct.learning.path import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
@@ -392,8 +392,8 @@ class CRFTaggerCV(BaseTagger):
     def _search(self, X, y, sample_weight, params):
         """Read all, and compare the penalties; return a list of the whole training set."""
         y = _to_split(copied_lists(y))
-        format, batch, labels, weight, _ = self._read(X, y, sample_weight, None, True)
-        given = TrainingSet(batch_rows(batch), batch.offsets, labels, weight)
+        format, batch, given = self._read(X, y, sample_weight, None, True)
+        weight = given.sample_weight
         whole = [self._weigh(given)]
         X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch
         split_params, score_params = self._route(sample_weight, params)
