@@ -25,6 +25,11 @@ class FeatureInput:
     # True if `_fit` learns weights of transition features.
     _learns_transition_features = False
 
+    @property
+    def _n_transition_features(self):
+        """Number of transition features; None where transitions have none."""
+        return vars(self).get("n_transition_features_in_")
+
     def _forget(self, *names):
         """Remove attributes of an earlier fit."""
         for name in names:
@@ -85,7 +90,7 @@ class FeatureInput:
                     )
                 self.n_transition_features_in_ = batch.n_transition_features
             return
-        expected = getattr(self, "n_transition_features_in_", None)
+        expected = self._n_transition_features
         found = None if batch.transition_X is None else batch.n_transition_features
         if found != expected:
             raise ValueError(

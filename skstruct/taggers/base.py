@@ -274,8 +274,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _model(self):
         """Size of the model, and the labellings that `constraint` allows."""
-        n_transition_features = vars(self).get("n_transition_features_in_")
-        size = self.n_features_in_, len(self.classes_), n_transition_features
+        size = self.n_features_in_, len(self.classes_), self._n_transition_features
         possible = read_constraint(self.constraint, self.classes_)
         cost = read_label_cost(getattr(self, "label_cost", None), self.classes_)
         model = Model(*size, possible, self._order, cost)
@@ -429,10 +428,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """Recognise the format of X, and convert it to a batch with the features of the model."""
         if not reset:
             check_is_fitted(self)
-        n_transition_features = vars(self).get("n_transition_features_in_")
-        # Where tokens are dicts or lists, one that is empty has no attribute, but has a label.
+        # With a vectoriser, an empty list may be a token without attributes.
         learns_format = reset or "vectorizer_" in vars(self)
-        known = (None, None) if learns_format else (self.n_features_in_, n_transition_features)
+        known = () if learns_format else (self.n_features_in_, self._n_transition_features)
         format, X = read_format(X, *known)
         if reset:
             self._forget("vectorizer_")

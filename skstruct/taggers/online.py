@@ -55,7 +55,7 @@ class LearnerState(Declaration):
     def read(self, value, what, size):
         """State with arrays that fit the tagger."""
         what = "the state of the learner"
-        n_features, n_edges = size("n_features_in_"), size("_n_edges")
+        n_features, n_edges = size("n_features_in_"), size("_n_transition_features")
         state = _state(self._kind, n_features, n_edges).read(value, what, size)
         if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
             raise ValueError(f"{what} has weights of several orders.")
@@ -177,8 +177,7 @@ class PartialFitMixin:
     transition_coef_ = _Deferred()
     transition2_ = _Deferred()
 
-    # Sizes of the arrays of the state.
-    _n_edges = property(lambda tagger: vars(tagger).get("n_transition_features_in_"))
+    # Size of arrays of the state.
     _n_pairs = property(lambda tagger: len(tagger.classes_) ** 2)
 
     @property

@@ -403,8 +403,7 @@ class LinearChainMixin:
         for name, part, shape in zip(ALWAYS_LEARNT, chain, shapes, strict=True):
             _check_shape(self, name, part, shape)
         kind, more = self._kind, []
-        n_transition_features = vars(self).get("n_transition_features_in_")
-        for field, shape in kind.more_shapes(k, n_transition_features).items():
+        for field, shape in kind.more_shapes(k, self._n_transition_features).items():
             name, axes = MORE_LEARNT[field]
             by_label = prod(shape) // k**2, k, k
             weights, expected = getattr(self, name), tuple(by_label[i] for i in np.argsort(axes))

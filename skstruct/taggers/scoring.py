@@ -67,7 +67,7 @@ class Judge:
 
 
 def _batch_of(data, tagger):
-    widths = tagger.n_features_in_, vars(tagger).get("n_transition_features_in_")
+    widths = tagger.n_features_in_, tagger._n_transition_features
     # The second set, if there is one, is that of transitions.
     X, *of_transitions = map(_matrix, data.rows.sets(), widths)
     return SequenceBatch(X, data.offsets, transition_X=next(iter(of_transitions), None))
