@@ -74,10 +74,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     - ``_keep(solution)``: keep what was learned. Sets the weights, ``n_iter_`` and ``history_``.
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
-    ``n_features_in_``, calls what ``_solver`` returned, and then ``_keep``. Whatever is raised on
-    the way, the estimator is as it was: `fit` calls these methods of a draft, whose attributes
-    become its own at the end. So a tagger that always predicts the most
-    frequent label is::
+    ``n_features_in_``, calls what ``_solver`` returned, and then ``_keep``. It calls them on a
+    draft, whose attributes become those of the estimator at the end, so that an error on the way
+    leaves the estimator as it was. A tagger that always predicts the most frequent label is::
 
         class MajorityTagger(BaseTagger):
             def __init__(
@@ -241,7 +240,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _learn_from(self, data, start, watcher):
         """Learn from a training set, the only item of a list, which is emptied.
 
-        As long as anything here held it, a solver that packs the data could not let go of it.
+        Nothing here refers to it then, so that a solver that packs the data can free it.
         """
         solve, settings = self._solver()
         warn_of_distinct_labels(data[0], self.classes_)
@@ -308,7 +307,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return chain
 
     def _watcher(self, validation, on_prediction, progress, is_over=None):
-        """Watch the validation set given to `fit`, if there is one, and tell of each epoch."""
+        """Make a watcher that scores the validation set, if there is one, and reports epochs."""
         validation_set, unseen = None, ()
         if any(part is not None for part in validation):
             try:

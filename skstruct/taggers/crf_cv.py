@@ -90,7 +90,7 @@ class CRFTaggerCV(BaseTagger):
         same ratio from each to the next.
     l1s : array-like of float, default=None
         Strengths of the L1 penalty, each of which is combined with each of `l2s`. None means 0.
-        Fits with an L1 penalty have no use for each other, and take as long as on their own.
+        Fits with an L1 penalty do not start from each other, and take as long as single fits.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
     scoring : str, callable or None, default=None

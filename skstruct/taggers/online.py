@@ -105,7 +105,7 @@ def _weights(n_features, n_edges, least=None, *, forbids=True):
 class _Deferred:
     """A learned attribute that is computed when it is asked for.
 
-    Instances come first: once the attribute is set, this descriptor is out of the way.
+    It is a non-data descriptor: an attribute of the instance, once set, takes precedence.
     """
 
     def __set_name__(self, owner, name):
@@ -123,7 +123,7 @@ class _Deferred:
 
 
 class Turn:
-    """Lock of weights that change in place. Copies and stored ones are new."""
+    """Lock on weights that change in place. A copy of it, or a stored one, is a new lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -211,7 +211,7 @@ class PartialFitMixin:
         ValueError
             As in `fit`; and if `classes` are not those of the first call.
         """
-        # Other threads wait with reading the state, which changes in place.
+        # The state changes in place, so other threads wait before they read it.
         with nullcontext() if self._state is None else self._turn:
             undo = []
             with draft_of(self, undo) as draft, compiling_announced(self.verbose):
@@ -239,11 +239,11 @@ class PartialFitMixin:
                 "were learnt."
             )
         state = learner.protect(state, training_set, undo)
-        # In place, too: an earlier state has the same arrays.
+        # In place: threads that still read the earlier state share its other arrays.
         allowed = forbid(state.chain, model.possible)
         for name in WEIGHTS:
             getattr(state.chain, name)[...] = getattr(allowed, name)
-        # Models read from files of other programs have not been learnt here.
+        # Models from files of other programs have no `n_iter_`.
         n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
         history = History()
         random_state = check_random_state(learner.settings.random_state)

@@ -340,7 +340,7 @@ class LinearChainMixin:
         return result
 
     def _read_for_decoding(self, X):
-        """Format of X and a batch; for a few sequences of tokens no more than decoders need of it.
+        """Read X; return its format and a batch, packed for decoders if there are few sequences.
 
         For a single sentence, making matrices would take most of the time.
         """

@@ -24,9 +24,9 @@ from skstruct.matrices import read_only
 DERIVED = "_short_way"
 # More sequences gain nothing.
 FEW = 64
-# From so many tokens on a batch is compared with the training data, if it has more sequences.
+# Batches of at least so many tokens, and more sequences, are compared with the training data.
 _FEWEST_COMPARED, _NEVER_COMPARED = 20, 8
-# Attributes that a short way is built from; it is rebuilt when one is another object.
+# Attributes that a short way is built from; it is rebuilt when one has been replaced.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
 _OF_OTHERS = ("transition_coef_", "transition2_", "n_transition_features_in_")
 _HELD = (*ALWAYS_LEARNT, *_OF_OTHERS, "classes_", "vectorizer_", "n_features_in_", "n_jobs")
@@ -42,8 +42,8 @@ def short_way(tagger):
     Returns
     -------
     way : ShortWay or None
-        None if there is none: for a tagger that is not fitted on tokens, or has so many labels,
-        weights of triples or of transition features that other functions decode.
+        None where other functions decode: for a tagger that was not fitted on tokens, or that has
+        many labels, or weights of triples or of transition features.
     """
     attributes = vars(tagger)
     way = attributes.get(DERIVED)
@@ -58,7 +58,7 @@ def short_way(tagger):
 class ShortWay:
     """Arrays of a fitted tagger that the short way needs, none of them copied.
 
-    They are held, so that no array which comes later can be taken for one of them.
+    It keeps them alive, so that no later array can have the identity of one of them.
 
     Parameters
     ----------
