@@ -286,8 +286,6 @@ class CRFTaggerCV(BaseTagger):
 
             def learn(progress):
                 whole = draft._search(X, y, sample_weight, params)
-                if not self.refit:
-                    return None
                 start = perf_counter()
                 watcher = draft._watcher((None,) * 3, None, progress)
                 solution = draft._learn_from(whole, None, watcher)
@@ -299,7 +297,7 @@ class CRFTaggerCV(BaseTagger):
             else:
                 with compiling_announced(self.verbose):
                     draft._check_params()
-                    learn(None)
+                    draft._search(X, y, sample_weight, params)
             complaints = draft._complaints
             del draft._complaints
         for kind, message in complaints:
