@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skstruct.decoding import best_labels
@@ -102,7 +102,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "label_cost": [dict, "array-like", None],
         "constraint": [StrOptions(set(SCHEMES)), "array-like", None],
+        "fit_intercept": ["boolean"],
+        "order": [Options(Integral, {1, 2})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
     }
 
     _stored = {

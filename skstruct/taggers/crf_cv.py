@@ -42,10 +42,7 @@ _STRONGEST, _WEAKEST = 10.0, 0.01
 # Attributes of X.
 _OF_X = "n_features_in_", "feature_names_in_", "vectorizer_", "n_transition_features_in_"
 # Parameters that are those of `CRFTagger`.
-_OF_MODEL = (
-    *("min_freq", "all_possible_states", "all_possible_transitions", "fit_intercept", "order"),
-    *("max_iter", "verbose"),
-)
+_OF_MODEL = ("min_freq", "all_possible_states", "all_possible_transitions")
 _LEARNT = (*CRFTagger._learnt, *_OF_X, "classes_", "n_iter_", "history_")
 
 

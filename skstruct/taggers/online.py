@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.kinds import KINDS
 from skstruct.decoding import make_search, work_of_search
@@ -151,17 +151,11 @@ class PartialFitMixin:
         "average": ["boolean"],
         "mini_length": [Interval(Real, 1, None, closed="left"), None],
         "structure_alpha": [Interval(Real, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "order": [Options(Integral, {1, 2})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "shuffle": ["boolean"],
-        "random_state": ["random_state"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     _state = None

@@ -4,7 +4,7 @@ from itertools import chain as chain_of
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.learning.registry import solvers_with
 from skstruct.learning.sdca import Settings, marginals_nbytes, solve, storage_dtype
@@ -161,15 +161,9 @@ class SDCACRF(BaseTagger):
         "sampling": [StrOptions({"uniform", "importance", "gap", "gap_importance", "max"})],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "order": [Options(Integral, {1, 2})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verify_every": [Interval(Integral, 1, None, closed="left"), None],
         "max_memory": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
