@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
+from skstruct.utils.transaction import with_attributes
 
 # Constraint of the parameter.
 SCORING = [StrOptions(set(get_scorer_names())), callable, None]
@@ -59,9 +60,8 @@ class Judge:
             self._weights = {}
             if takes_weights(self._scorer) and np.any(data.sample_weight != 1):
                 self._weights = {"sample_weight": data.sample_weight}
-        tagger = type(self._tagger).__new__(type(self._tagger))
         learnt = {k: v for k, v in vars(self._tagger).items() if k not in ("_state", "_turn")}
-        vars(tagger).update(learnt)
+        tagger = with_attributes(self._tagger, learnt)
         tagger._set_chain(chain)
         return as_number(self._scorer(tagger, *self._arguments, **self._weights))
 

@@ -14,6 +14,7 @@ from numpy.lib import format as numpy_format
 import skstruct
 from skstruct.utils.declared import pack, sizes_of, unpack
 from skstruct.utils.memory import require_memory
+from skstruct.utils.transaction import with_attributes
 
 # Increased when states change so that older versions cannot read them.
 FORMAT = 4
@@ -74,9 +75,7 @@ class Persistent:
 
     def __copy__(self):
         # The attributes of a copy in memory need neither packing nor checks.
-        copied = type(self).__new__(type(self))
-        vars(copied).update(vars(self))
-        return copied
+        return with_attributes(self, vars(self).copy())
 
     def _read_state(self, state):
         """Set the attributes of a state, and check them."""

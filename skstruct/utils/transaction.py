@@ -23,7 +23,7 @@ def draft_of(estimator, undo=()):
     draft : estimator
         Shallow copy.
     """
-    draft = _with_attributes(estimator, vars(estimator).copy())
+    draft = with_attributes(estimator, vars(estimator).copy())
     try:
         yield draft
         estimator.__dict__ = vars(draft)
@@ -44,12 +44,12 @@ def reads_one_fit(method):
 
     @wraps(method)
     def read(estimator, *args, **kwargs):
-        return method(_with_attributes(estimator, vars(estimator)), *args, **kwargs)
+        return method(with_attributes(estimator, vars(estimator)), *args, **kwargs)
 
     return read
 
 
-def _with_attributes(estimator, attributes):
+def with_attributes(estimator, attributes):
     """Estimator of the same class that shares this dict of attributes."""
     other = type(estimator).__new__(type(estimator))
     other.__dict__ = attributes
