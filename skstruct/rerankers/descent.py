@@ -128,14 +128,12 @@ class PerceptronReranker(DescentReranker):
         verbose=0,
     ) -> None:
         self.average = average
-        super().__init__(
-            baseline=baseline,
-            baseline_weight=baseline_weight,
-            max_iter=max_iter,
-            shuffle=shuffle,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.baseline = baseline
+        self.baseline_weight = baseline_weight
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _descent(self):
         # On a mistake, the gradient of the hinge loss is the difference of the two candidates.
@@ -224,14 +222,12 @@ class SGDReranker(DescentReranker):
         self.loss = loss
         self.learning_rate = learning_rate
         self.schedule = schedule
-        super().__init__(
-            baseline=baseline,
-            baseline_weight=baseline_weight,
-            max_iter=max_iter,
-            shuffle=shuffle,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.baseline = baseline
+        self.baseline_weight = baseline_weight
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _descent(self, gravity=0.0, period=1):
         rule = DescentRule(
@@ -335,17 +331,15 @@ class TruncatedGradientReranker(SGDReranker):
     ) -> None:
         self.gravity = gravity
         self.period = period
-        super().__init__(
-            loss=loss,
-            learning_rate=learning_rate,
-            schedule=schedule,
-            baseline=baseline,
-            baseline_weight=baseline_weight,
-            max_iter=max_iter,
-            shuffle=shuffle,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.baseline = baseline
+        self.baseline_weight = baseline_weight
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _descent(self):
         # Kernels count in 64 bits.
