@@ -23,7 +23,7 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import precedes
 from skstruct.chain.viterbi import best_prefixes
-from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import add_rows
 
 
@@ -137,7 +137,7 @@ def deviate(rows, edges, paths, path_scores, workspace):
     return n_best
 
 
-@inner_lean_jit
+@inline_lean_jit
 def find_best(rows, edges, path, workspace):
     """Write the best state sequence and each state's lead; return the score."""
     step_back, lead = workspace.step_back, workspace.lead
@@ -197,7 +197,7 @@ def to_labels(edges, paths):
             paths[m, t] = label_of(edges, t, paths[m, t])
 
 
-@inner_lean_jit
+@inline_lean_jit
 def take_first(waiting, waiting_scores, n_waiting, found, paths):
     """Take the best deviation from the list; write the states from there on; return the rest."""
     parent, token = waiting[0, 0], waiting[0, 1]
@@ -211,7 +211,7 @@ def take_first(waiting, waiting_scores, n_waiting, found, paths):
     return n_waiting - 1
 
 
-@inner_lean_jit
+@inline_lean_jit
 def nth_smallest(x, n, smallest):
     """The n-th smallest number; infinite if there are fewer than n, or n is zero."""
     if n == 0 or x.shape[0] < n:

@@ -30,7 +30,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.compiled.jit import inner_lean_jit, jit
+from skstruct.compiled.jit import inline_lean_jit, jit
 from skstruct.compiled.rows import add_outer, largest, max_plus, vector_matrix
 from skstruct.compiled.tables import tabulate
 
@@ -165,7 +165,7 @@ def dense_step_number(edges, length, t, s):
     return s
 
 
-@inner_lean_jit
+@inline_lean_jit
 def handicaps(transition, out):
     """Largest deficit with which each label can still win at the next token.
 
@@ -185,7 +185,7 @@ def handicaps(transition, out):
                 out[i] = max(out[i], transition[i, j] - worst)
 
 
-@inner_lean_jit
+@inline_lean_jit
 def keep_contenders(scores, handicap, out):
     """Write the labels that may precede a best one into ``out``; return their number."""
     n_labels = handicap.shape[0]
@@ -199,7 +199,7 @@ def keep_contenders(scores, handicap, out):
     return n
 
 
-@inner_lean_jit
+@inline_lean_jit
 def best_contenders(previous, transition, contenders, out):
     """``out[j] = max_i previous[i] + transition[i, j]`` over the contenders ``i``."""
     for j in range(transition.shape[0]):

@@ -14,7 +14,7 @@ from skstruct.chain.protocol import edges_of, factors_of, forbidding
 from skstruct.chain.ranges import decode_marginals
 from skstruct.chain.scores import Rows, longest, sequence_scores
 from skstruct.chain.viterbi import viterbi
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sort_rows
 
 # For a batch, larger values and larger log-partitions are errors, and marginals are corrected where
@@ -117,7 +117,7 @@ def forbids(bias):
     return False
 
 
-@inner_lean_jit
+@inline_lean_jit
 def add_up_to_one(marginals):
     """Return True if the marginals of every token sum to one."""
     for t in range(marginals.shape[0]):

@@ -37,7 +37,7 @@ from skstruct.chain.protocol import (
     sum_of,
     width,
 )
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import largest
 from skstruct.compiled.tables import exp_all
 
@@ -83,7 +83,7 @@ def forward_backward(scores, length, factors, marginals, scale, weight, counts):
     return log_z
 
 
-@jit
+@inline_jit
 def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
     """Run the forward recursion in the linear domain; scores of states become factors.
 
@@ -109,7 +109,7 @@ def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
     return log_z, True
 
 
-@inner_lean_jit
+@inline_jit
 def restore(kept, scores):
     """Copy ``kept`` into ``scores``; numba takes seconds to compile a slice assignment."""
     for t in range(kept.shape[0]):
@@ -117,7 +117,7 @@ def restore(kept, scores):
             scores[t, j] = kept[t, j]
 
 
-@inner_lean_jit
+@inline_jit
 def clear_impossible(scores, factors):
     """Set the factors of scores of minus infinity to exactly zero."""
     for t in range(scores.shape[0]):
@@ -217,7 +217,7 @@ def log_sum_exp(x, n):
     return high + np.log(total)
 
 
-@inner_jit
+@inline_jit
 def log_forward_backward(rows, length, factors, alpha, weight, counts):
     """Compute marginals and log-partition in the log domain: slower, but always safe.
 

@@ -48,7 +48,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest, next_largest
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inline_lean_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sum_in_lanes
 from skstruct.compiled.tables import MAX_SPREAD, exp_nonpositive
 
@@ -177,7 +177,7 @@ def collect_transitions(transition, wanted, most):
     return default, indptr, origin, score, (from_label, into, order)
 
 
-@inner_jit
+@inline_jit
 def common_scores(transition):
     """Score into each label that most transitions have: minus infinity if they are forbidden."""
     n_labels = transition.shape[0]
@@ -307,7 +307,7 @@ def listed_step_max(edges, buffer, t, previous, out):
     extend_listed(edges, buffer[0], buffer[1], previous, out)
 
 
-@inner_lean_jit
+@inline_lean_jit
 def extend_listed(edges, mark, best, previous, out):
     """Compute the maxima of `step_max`, given marks of labels and a list of the best ones."""
     n_labels = edges.default.shape[0]
@@ -338,7 +338,7 @@ def extend_listed(edges, mark, best, previous, out):
         out[j] = high
 
 
-@inner_lean_jit
+@inline_lean_jit
 def best_unlisted(x, listed, first, last):
     """Maximum of the items at positions that are not in ``listed[first:last]``, in order."""
     high, start = -np.inf, 0
@@ -496,7 +496,7 @@ def sum_unlisted(x, weights, listed, first, last):
     return total
 
 
-@inner_lean_jit
+@inline_lean_jit
 def into_labels(previous, factors, ones, out):
     """``out[j] = sum_i previous[i] m[i, j]``; the items of ``previous`` sum to one."""
     edges, first = factors.edges, 0

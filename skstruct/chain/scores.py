@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.protocol import score, state_of
-from skstruct.compiled.jit import inner_lean_jit, lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import AHEAD, LANES, LINE, prefetch
 from skstruct.compiled.rows import sum_rows
 
@@ -86,7 +86,7 @@ def linear_scores(rows, first, last, weights, bias, out):
             sum_rows(bias, weights, rows.indices, rows.data, a, b, row)
 
 
-@inner_lean_jit
+@inline_lean_jit
 def narrow_scores(rows, first, last, weights, bias, out):
     """Write the scores of one token with fewer than `LANES` labels."""
     for j in range(out.shape[0]):

@@ -44,7 +44,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest_sum
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
+from skstruct.compiled.jit import inline_jit, inline_lean_jit, inner_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import add_outer, max_plus, vector_matrix
 from skstruct.compiled.tables import tabulate
 
@@ -187,7 +187,7 @@ def list_pairs(transition):
     return before, label, ending, beginning, order, place, matrix, last, triple
 
 
-@inner_lean_jit
+@inline_lean_jit
 def pair_number(pairs, i, j):
     """Number of a pair; -1 if it is forbidden."""
     first, last = pairs.ending[j], pairs.ending[j + 1]
@@ -200,14 +200,14 @@ def pair_number(pairs, i, j):
     return first if first < pairs.ending[j + 1] and pairs.before[first] == i else -1
 
 
-@jit(inline="always")
+@inline_jit
 def matrix_of(pairs, triples, i):
     """Matrix of the triples with label ``i`` in the middle, as a view."""
     n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]
     return triples[pairs.matrix[i] : pairs.matrix[i + 1]].reshape((n, m))
 
 
-@jit(inline="always")
+@inline_jit
 def transposed_of(pairs, triples, i):
     """Transposed matrix of the triples with label ``i`` in the middle, as a view."""
     n, m = pairs.ending[i + 1] - pairs.ending[i], pairs.beginning[i + 1] - pairs.beginning[i]

@@ -34,7 +34,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.chain.scores import longest, sequence_scores
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 
 
 class Reading(NamedTuple):
@@ -99,7 +99,7 @@ def find_spans(rows, offsets, first, last, chain, factors, reading, least, log_p
     return places[:n].copy(), probabilities[:n].copy()
 
 
-@inner_jit
+@inline_jit
 def both_ways(scores, factors, marginals):
     """Forward and backward vectors of all states of a sequence.
 
@@ -133,7 +133,7 @@ def both_ways(scores, factors, marginals):
     return log_z, False, states, alpha, beta
 
 
-@inner_jit
+@inline_jit
 def log_both_ways(states, length, factors, alpha, beta):
     """Write marginals and logarithms of the backward sums; return the log-partition."""
     edges, z = factors.edges, np.zeros(states.shape[1])

@@ -4,7 +4,7 @@ Of two labellings with the same score, the one with the smaller label at the las
 differ comes first. So among the labels that may precede, the first with the largest score is taken.
 """
 
-from skstruct.compiled.jit import inner_lean_jit, lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, lean_jit
 
 
 @lean_jit
@@ -28,7 +28,7 @@ def first_largest_sum(x, y):
     return best
 
 
-@inner_lean_jit
+@inline_lean_jit
 def next_largest(x, last):
     """Position of the item that comes after the item ``last``: largest first, ties by position."""
     found = -1
@@ -39,7 +39,7 @@ def next_largest(x, last):
     return found
 
 
-@inner_lean_jit
+@inline_lean_jit
 def precedes(a, b, paths):
     """Return True if deviation ``a`` comes before ``b``, both of the same score.
 
@@ -57,7 +57,7 @@ def precedes(a, b, paths):
     return False
 
 
-@inner_lean_jit
+@inline_lean_jit
 def goes_first(state, before, other, before_other):
     """Return True if a prefix precedes, or ties with, another one of the same score.
 

@@ -7,7 +7,7 @@ the registers.
 
 import numpy as np
 
-from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import (
     GROUP,
     LANES,
@@ -94,7 +94,7 @@ def sum_in_lanes(terms):
     return sum_groups(terms, n // GROUP) + (((a + e) + (c + g)) + ((b + f) + (d + h)))
 
 
-@jit(inline="always")
+@inline_jit
 def sum_rows(initial, matrix, rows, values, first, last, out):
     """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
@@ -105,7 +105,7 @@ def sum_rows(initial, matrix, rows, values, first, last, out):
         sum_block(initial, matrix, rows, values, first, last, min(j, n - LANES), out)
 
 
-@jit(inline="always")
+@inline_jit
 def add_rows(x, i, y, j, out):
     """``out = x[i] + y[j]``; return its largest item, the next one, and the first largest position.
 

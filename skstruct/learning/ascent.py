@@ -47,7 +47,7 @@ from skstruct.chain.second_order import (
     add_to_pairs,
     score_triples,
 )
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
@@ -361,7 +361,7 @@ def dual_free_epoch(
     return True
 
 
-@inner_jit
+@inline_jit
 def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence."""
     if threshold > 0.0:
@@ -372,7 +372,7 @@ def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
     add_bias_scores(shrunk, last - first, out)
 
 
-@inner_lean_jit
+@inline_jit
 def add_change(features, first, last, node, found, edges, free, chain):
     """Add the changes of one sequence to the other entries of the conjugate vector."""
     add_to_features(chain, features, found, first, last)
@@ -380,7 +380,7 @@ def add_change(features, first, last, node, found, edges, free, chain):
     add_free_transitions(edges, found, free, chain)
 
 
-@inner_lean_jit
+@inline_jit
 def subtract_gold_counts(gold, edges, marginals, counts):
     """Subtract the gold labels and transitions from marginals and counts that are finished."""
     for t in range(gold.shape[0]):
@@ -390,7 +390,7 @@ def subtract_gold_counts(gold, edges, marginals, counts):
             add_edge(edges, counts, t, before, state, -1.0)
 
 
-@inner_lean_jit
+@inline_jit
 def prefetch_visit(features, offsets, i, edges, memory):
     """Prefetch what the visit of a sequence will read: it may be anywhere in memory."""
     a, b = offsets[i], offsets[i + 1]
@@ -408,7 +408,7 @@ def prefetch_part(array, first, last):
         prefetch(array, p)
 
 
-@inner_lean_jit
+@inline_jit
 def shrink_biases(chain, threshold, out):
     """Shrink the biases."""
     for j in range(chain.intercept.shape[0]):
@@ -424,7 +424,7 @@ def clear(x):
         x[p] = 0.0
 
 
-@inner_lean_jit
+@inline_jit
 def change_of_nodes(features, first, gold, found, kept, terms):
     """Divergence and squared distance of two node marginals, given as differences from gold.
 
@@ -468,7 +468,7 @@ def change_of_edges(features, first, edges, found, kept):
     return square
 
 
-@inner_lean_jit
+@inline_jit
 def step_share(i, curvature, fall, memory):
     """Step size from the stored marginals of sequence ``i`` to the new ones."""
     if curvature > memory.divergence[i] > 0.0:
@@ -512,7 +512,7 @@ def move_tokens(features, first, found, kept, share, factor, least, weights):
             clear(found[t])
 
 
-@inner_lean_jit
+@inline_jit
 def add_free(node, chain, free):
     """Add changes to the free biases."""
     n_labels = node.shape[1]

@@ -40,7 +40,7 @@ from skstruct.chain.scores import (
     sequence_scores,
     value_of,
 )
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import AHEAD, prefetch
 from skstruct.compiled.rows import sum_in_lanes
 
@@ -56,7 +56,7 @@ _HALF_ROOT = 0x3FE6A09E667F3BCD
 _EXPONENT = -(1 << 52)
 
 
-@jit(inline="always")
+@inline_jit
 def node_sign(t, length):
     """Sign of a token in sums over cliques and separators (see `skstruct.learning.dual`).
 
@@ -67,7 +67,7 @@ def node_sign(t, length):
     return 0.0 if t == 0 or t == length - 1 else -1.0
 
 
-@jit(inline="always")
+@inline_jit
 def log_positive(z):
     """Logarithm of a positive normal number, to about 2 ulp.
 

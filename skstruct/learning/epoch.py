@@ -31,7 +31,14 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.scores import Rows, emission_scores, value_of
 from skstruct.chain.second_order import SecondOrder, SecondOrderChain, add_to_pairs, score_triples
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import (
+    inline_jit,
+    inline_lean_jit,
+    inner_jit,
+    inner_lean_jit,
+    jit,
+    lean_jit,
+)
 from skstruct.compiled.lanes import LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
@@ -80,7 +87,7 @@ def change_feature_weights(rows, t, d, changed, step, weights, total, lag, both)
     return growth
 
 
-@inner_lean_jit
+@inline_lean_jit
 def change_rows(rows, first, last, d, step, weights, lag, both):
     """Change some features' weights of all labels; return the growth of their squared norm."""
     n_labels = d.shape[0]
@@ -100,7 +107,7 @@ def change_rows(rows, first, last, d, step, weights, lag, both):
     return growth
 
 
-@inner_lean_jit
+@inline_lean_jit
 def lag_rows(rows, first, last, d, step, total, lag):
     """Add the same change, times the sum of the scales, to the lag of the average."""
     for k in range(first, last):
@@ -370,13 +377,13 @@ def shrink_token_features(chain, scale):
 # -------------------------------------------------------------------------------------------- lists
 
 
-@inner_lean_jit
+@inline_lean_jit
 def score_changed(chain, i, j):
     """Update the score of a transition whose weight has changed."""
     list_transition(chain.listed, i, j, chain.scale[0] * chain.transition[i, j])
 
 
-@inner_lean_jit
+@inline_lean_jit
 def find_changed_transitions(difference, counts, gold, codes):
     """Write codes ``j * n_labels + i`` of transitions that change; return their number.
 
@@ -396,7 +403,7 @@ def find_changed_transitions(difference, counts, gold, codes):
     return n
 
 
-@inner_lean_jit
+@inline_lean_jit
 def insert_code(code, codes, n):
     """Insert a code into the sorted list unless it is there; return the length of the list."""
     place = first_at_least(code, codes, 0, n)
@@ -542,7 +549,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     return mistakes, loss
 
 
-@inner_lean_jit
+@inline_jit
 def longest_sample(samples):
     """Length of the longest of some samples."""
     length = np.int64(0)
@@ -551,7 +558,7 @@ def longest_sample(samples):
     return length
 
 
-@inner_lean_jit
+@inline_jit
 def sample_scores(rows, sample, state, scores):
     """Write the scores of a sample's labels under the current weights."""
     chain, scale = state.chain, state.progress[SCALE]
@@ -568,7 +575,7 @@ def sample_scores(rows, sample, state, scores):
                 scores[t, j] *= scale
 
 
-@inner_lean_jit
+@inline_jit
 def finish_sample(schedule, state):
     """Shrink the weights by the penalty, decay the learning rate, and count the sample."""
     progress = state.progress
@@ -668,7 +675,7 @@ def step_token_features(step, counts):
             d[p] = 0.0
 
 
-@inner_lean_jit
+@inline_lean_jit
 def change_labels(rows, sample, difference, step, fit_intercept, state, scratch):
     """Add ``step`` times the differences of labels to the weights of features and biases."""
     chain, lag = state.chain, state.lag

@@ -18,7 +18,7 @@ from skstruct.chain.second_order import (
     SecondOrderChain,
     add_to_pairs,
 )
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import add_matrix
 from skstruct.decoding import list_transitions
 from skstruct.input.costs import NO_COST
@@ -263,7 +263,7 @@ def nll_gradient(
     return nll
 
 
-@inner_jit
+@inline_jit
 def chain_scores(features, chain, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence."""
     n_labels = chain.transition.shape[0]
@@ -280,7 +280,7 @@ def add_bias_scores(chain, length, out):
     add_boundary(chain.start, chain.end, out, length)
 
 
-@inner_lean_jit
+@inline_jit
 def subtract_gold(marginals, gold, weight, counts, out):
     """Turn marginals into ``weight * (marginals - gold)``, and subtract the gold transitions."""
     for t in range(gold.shape[0]):
@@ -291,7 +291,7 @@ def subtract_gold(marginals, gold, weight, counts, out):
             add_gold(out, counts, t, gold, -weight)
 
 
-@inner_lean_jit
+@inline_jit
 def to_variances(marginals, length, weight):
     """Turn marginals into the variances of the labels, times `weight`."""
     for t in range(length):
@@ -300,7 +300,7 @@ def to_variances(marginals, length, weight):
             marginals[t, j] = weight * max(p * (1.0 - p), 0.0)
 
 
-@inner_lean_jit
+@inline_jit
 def add_biases(difference, length, out):
     """Add the contribution of one sequence to the biases."""
     for t in range(length):

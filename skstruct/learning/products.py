@@ -13,7 +13,14 @@ from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
 from skstruct.chain.second_order import SecondOrder
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import (
+    inline_jit,
+    inline_lean_jit,
+    inner_jit,
+    inner_lean_jit,
+    jit,
+    lean_jit,
+)
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64
@@ -198,7 +205,7 @@ def add_grams(gram, codes, products):
                 add_contrasts(codes[i], codes[j], gram[i, j], i != j, products)
 
 
-@inner_lean_jit
+@inline_lean_jit
 def add_contrasts(left, right, weight, both, products):
     """Add the products of the differences at one place with those at another, times a weight.
 
@@ -247,7 +254,7 @@ def forget(rows, offset, places, slots):
             slots[rows.indices[k]] = -1
 
 
-@inner_jit
+@inline_jit
 def group_features(rows, offset, places, slots):
     """Sort the features at some places into groups of the same feature.
 

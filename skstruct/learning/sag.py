@@ -21,7 +21,7 @@ from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
 from skstruct.chain.scores import add_boundary, longest, path_score, value_of
-from skstruct.compiled.jit import inner_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_jit, jit, lean_jit
 from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
 from skstruct.learning.stochastic import (
@@ -246,7 +246,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, skip_searche
     return n_calls
 
 
-@inner_jit
+@inline_jit
 def catch_up(features, first, last, state):
     """Bring the weights of ``features[first:last]`` up to date."""
     weights, total = state.chain.weights, state.total.weights
@@ -258,7 +258,7 @@ def catch_up(features, first, last, state):
             weights[f, j] -= missed * total[f, j]
 
 
-@inner_jit
+@inline_jit
 def visit_sequence(problem, distinct, i, skip_searches, state, visit):
     """Update the gradient of sequence ``i`` and the estimate of its curvature.
 
@@ -308,7 +308,7 @@ def search(problem, distinct, i, state, visit, value, square, curvature):
         curvature *= 2.0
 
 
-@inner_jit
+@inline_jit
 def plan_skips(state, i, n_trials):
     """Say how many of the next visits of sequence ``i`` skip the search."""
     if n_trials > 1:
@@ -328,7 +328,7 @@ def replace_gradient(gradient, stored):
             stored[t, k] = renewed
 
 
-@inner_jit
+@inline_jit
 def sequence_gradient(problem, i, state, visit):
     """Write the scores of sequence ``i`` and the gradient by them; return the loss."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -367,7 +367,7 @@ def sequence_gradient(problem, i, state, visit):
     return weight * (log_z - path_score(scores, b - a, transitions.edges, gold))
 
 
-@inner_jit
+@inline_jit
 def fill_descent(problem, distinct, i, visit):
     """Write the scores of sequence ``i`` with its gradient in place of the weights."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -392,7 +392,7 @@ def fill_descent(problem, distinct, i, visit):
         add_boundary(node[0], node[b - a - 1], descent, b - a)
 
 
-@inner_jit
+@inline_jit
 def trial_value(problem, i, state, visit, distance):
     """Loss of sequence ``i`` after a step of this length against its gradient."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -412,7 +412,7 @@ def trial_value(problem, i, state, visit, distance):
     return problem.sample_weight[i] * (log_z - gold_score)
 
 
-@inner_jit
+@inline_jit
 def advance(penalty, state, fit_intercept):
     """Take a step along the mean gradient."""
     progress, chain, total = state.progress, state.chain, state.total

@@ -16,7 +16,7 @@ from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, sum_buffer
 from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import vector_matrix
 from skstruct.learning.dual import (
     FLOOR,
@@ -465,7 +465,7 @@ class Step(NamedTuple):
     difference: Difference
 
 
-@inner_jit
+@inline_jit
 def oracle_marginals(problem, chain, transitions, a, b, oracle):
     """Compute the marginals of the rows ``a:b``; return the middle factors of transitions."""
     length = b - a
@@ -559,7 +559,7 @@ def slopes(step, oracle, length, square, gamma):
     return first - gamma * square, second - square
 
 
-@inner_lean_jit
+@inline_jit
 def line_search(step, oracle, length, slope, square, tol):
     """Step size that maximises the dual objective.
 
@@ -589,7 +589,7 @@ def line_search(step, oracle, length, slope, square, tol):
     return gamma
 
 
-@jit(inline="always")
+@inline_jit
 def update(problem, distinct, i, dual, chain, oracle, step, tol):
     """Ascend in the dual variables of sequence ``i``."""
     a, b = problem.offsets[i], problem.offsets[i + 1]

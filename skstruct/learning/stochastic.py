@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.scores import Rows, longest, value_of
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
+from skstruct.compiled.jit import inline_jit, inner_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
@@ -360,7 +360,7 @@ def build_tree(priority, largest):
     return tree
 
 
-@jit(inline="always")
+@inline_jit
 def parent_priority(tree, k, largest):
     """Sum or maximum of the children of node ``k``."""
     a, b = tree[2 * k], tree[2 * k + 1]

@@ -24,7 +24,7 @@ from skstruct.chain.protocol import creating
 from skstruct.chain.scores import path_score, value_of
 from skstruct.chain.second_order import SecondOrder
 from skstruct.chain.viterbi import viterbi
-from skstruct.compiled.jit import inner_jit, inner_lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit
 from skstruct.learning.epoch import (
     NORM,
     TOTAL,
@@ -322,7 +322,7 @@ def cost_of(excess, wrong, length, settings):
     return excess + 1.0 if settings.cost == ONE else wrong / length
 
 
-@inner_lean_jit
+@inline_lean_jit
 def step_size(cost, weight, spread, settings):
     """Multiplier of the difference, and the slack by which variances shrink."""
     if settings.learns_variance:
@@ -500,7 +500,7 @@ def sum_features(rows, sample, difference, settings, sums):
     sums.counts[0], sums.counts[1] = n_rows, n_columns
 
 
-@inner_lean_jit
+@inline_lean_jit
 def any_change(difference, t):
     """Return True if the difference of a token is not zero."""
     found = False
@@ -589,7 +589,7 @@ def add_listed_spread(edges, counts, spread, variance, buffers, codes):
 # ------------------------------------------------------------------------------------------- biases
 
 
-@inner_lean_jit
+@inline_lean_jit
 def sum_biases(sample, difference, fit_intercept, total):
     """Write the differences of the biases of a sample."""
     length = sample[1] - sample[0]
@@ -618,7 +618,7 @@ def spread_of_biases(counts, total, variance):
     return spread
 
 
-@inner_lean_jit
+@inline_lean_jit
 def spread_of_listed(counts, total, variance, codes):
     """Variance of the differences of biases and of the transitions with these codes."""
     n_labels = total.intercept.shape[0]
