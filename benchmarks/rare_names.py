@@ -31,7 +31,7 @@ from benchmarks.common.report import corrected, machine, mean_and_deviation, tab
 from benchmarks.common.runs import Records
 from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer
 from skstruct.chain.spans import choose_spans
-from skstruct.metrics.chunks import chunks_of, count_chunks_of_sequences
+from skstruct.metrics.chunks import count_chunks_of_sequences, extract_chunks
 
 NAME = "rare_names"
 SHARES, SEEDS = (0.02, 0.05, 0.1, 0.3, 1.0), 5
@@ -107,7 +107,7 @@ class Answers:
             part.X, float(THRESHOLDS[0])
         )
         self._offsets = part.X.offsets
-        true = [set(chunks_of(labels, "conlleval")) for labels in part.y]
+        true = [set(extract_chunks(labels)) for labels in part.y]
         self._is_true = np.array(
             [(a, b, types[kind]) in true[i] for i, a, b, kind in self._places.tolist()], bool
         )

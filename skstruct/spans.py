@@ -19,7 +19,7 @@ from skstruct.chain.spans import choose_spans
 from skstruct.input.formats import copied_lists
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
-from skstruct.metrics.chunks import chunks_of
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
@@ -387,7 +387,11 @@ def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     batch, types, *found = fitted.tagger._probable_spans(X, float(thresholds.min()))
     places, probabilities = found
     reading = RUNS if scheme == RUNS else "conlleval"
-    true = {(i, *chunk) for i, labels in enumerate(y) for chunk in chunks_of(labels, reading)}
+    true = {
+        (i, *chunk)
+        for i, labels in enumerate(y)
+        for chunk in extract_chunks(labels, scheme=reading)
+    }
     is_true = np.array(
         [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
     )

@@ -16,7 +16,7 @@ from skstruct.input.schemes import (
     joins,
     write_chunk,
 )
-from skstruct.metrics.chunks import chunks_of
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
@@ -163,7 +163,10 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
     offsets = _checked_offsets(offsets)
     if len(labels) != len(offsets):
         raise ValueError(f"{len(labels)} labels, but {len(offsets)} tokens.")
-    return [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in chunks_of(labels, scheme)]
+    return [
+        (offsets[a][0], offsets[b - 1][1], kind)
+        for a, b, kind in extract_chunks(labels, scheme=scheme)
+    ]
 
 
 def _checked_offsets(offsets):
@@ -335,7 +338,7 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     lenient = repair != "drop" and source != RUNS
     converted, lost = [], set()
     for i, labels in enumerate(y):
-        chunks = chunks_of(labels, "conlleval" if lenient else source)
+        chunks = extract_chunks(labels, scheme="conlleval" if lenient else source)
         valid, wanted = [OUTSIDE] * len(labels), [OUTSIDE] * len(labels)
         for start, end, kind in chunks:
             write_chunk(valid, start, end, kind, source)
@@ -559,7 +562,7 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     check_lengths(docs, labels)
     entities = []
     for doc, found in zip(docs, labels, strict=True):
-        chunks = chunks_of(found, scheme)
+        chunks = extract_chunks(found, scheme=scheme)
         entities.append([Span(doc, first, end, label=kind) for first, end, kind in chunks])
     for doc, spans in zip(docs, entities, strict=True):
         doc.set_ents(spans)

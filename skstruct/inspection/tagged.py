@@ -8,9 +8,9 @@ import numpy as np
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.errors import errors_of_sequence
 from skstruct.metrics.labels import check_lengths, sequences_of
-from skstruct.metrics.scores import extract_chunks
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
 

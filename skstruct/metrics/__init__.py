@@ -17,6 +17,7 @@ errors; `labels` checks and compares labels, and has the scores of tokens and se
 `significance` tests differences.
 """
 
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import (
@@ -28,7 +29,6 @@ from skstruct.metrics.scores import (
     chunk_recall_score,
     chunk_recall_scorer,
     chunk_report,
-    extract_chunks,
     sequence_accuracy_scorer,
     token_accuracy_scorer,
 )

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, overload
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skstruct.metrics.chunks import chunks_of, count_chunks
+from skstruct.metrics.chunks import count_chunks
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -49,76 +49,6 @@ class _Score(Protocol):
 def _score(function: Callable[..., Any]) -> _Score:
     """Function as it is, with its type."""
     return function
-
-
-@set_module("skstruct.metrics")
-def extract_chunks(labels, *, scheme="conlleval"):
-    """Find the chunks in one sequence of labels.
-
-    A label is ``"O"`` (outside), or one of the letters B (begin), I or M (inside), E or L (end), S
-    or U (single token), alone or followed by ``-`` and the type of the chunk. The type may contain
-    ``-``; a letter alone has the type ``"_"``. In the scheme "runs", labels are types.
-
-    Parameters
-    ----------
-    labels : sequence of str, of shape (length,)
-        The labels of one sequence.
-    scheme : {"conlleval", "IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", \
-"BMES", "runs"}, default="conlleval"
-        Scheme of the labels; see Notes. "BIO" is another name for "IOB2", "BIOES" for "IOBES".
-        "BILOU" uses L for E and U for S, "BMES" M for I.
-
-    Returns
-    -------
-    chunks : list of tuple (start, stop, type)
-        In order of position; ``labels[start:stop]`` are the labels of the chunk.
-
-    Raises
-    ------
-    ValueError
-        If the scheme is unknown, or a label is not a str or not one of the scheme's, such as a
-        sequence of several.
-
-    Notes
-    -----
-    "conlleval" is the lenient mode of the CoNLL shared tasks' ``conlleval`` script and of
-    seqeval's default. It reads valid labels of all schemes but "runs" alike. With invalid labels,
-    every token but O still belongs to a chunk. A chunk continues from B, I or M to an I, M, E or L
-    of the same type; any other pair of neighbours separates two chunks.
-
-    The named schemes are strict, as in seqeval's ``mode="strict"``. Only valid chunks of the
-    scheme count:
-
-    - "IOB2": B, then any number of I of the same type.
-    - "IOBES": S, or B, then any number of I, then E, all of the same type.
-    - "IOB1": a run of I of the same type. B is valid only directly after a token of its own type,
-      where it starts a new chunk that any number of I may follow. An invalid B is read as O.
-    - "IOE2": any number of I, then E, all of the same type.
-    - "IOE1": a run of I of the same type. E is valid only directly before a token of its own type,
-      where it ends a chunk. An invalid E is read as O.
-
-    With "runs", the labels have no prefixes, and each run of a label other than O is a chunk.
-
-    Results differ from seqeval and conlleval only for labels that are invalid in every scheme. A
-    label with another prefix, or with none (``"NP"``), is an error here and for strict seqeval.
-    seqeval's default mode takes the first letter as the prefix, and conlleval counts such tokens
-    depending on their neighbours. L and U are ends and single tokens in the lenient mode, too, and
-    M is inside. In strict IOB1, seqeval drops a chunk of a single, valid B if an invalid B of
-    another type follows it; here it counts. In strict IOE1, seqeval misses valid chunks of a single
-    E. The original conlleval does not support S, gives a bare letter an empty type (seqeval:
-    ``"_"``), and does not separate an E from a B of the same type.
-
-    Examples
-    --------
-    >>> from skstruct.metrics import extract_chunks
-    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"])
-    [(0, 2, 'NP'), (3, 4, 'VP'), (4, 5, 'NP')]
-    >>> extract_chunks(["B-NP", "I-NP", "O", "I-VP", "B-NP"], scheme="IOB2")
-    [(0, 2, 'NP'), (4, 5, 'NP')]
-    >>> extract_chunks(["author", "author", "title"], scheme="runs")
-    [(0, 2, 'author'), (2, 3, 'title')]
-    """
-    return chunks_of(labels, scheme)
 
 
 @_score

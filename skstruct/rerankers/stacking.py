@@ -17,8 +17,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skstruct.input.formats import copied_lists, read_format, shape_predictions
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.matrices import to_offsets
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import token_accuracy_score
-from skstruct.metrics.scores import extract_chunks
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.messages import short_repr
