@@ -37,7 +37,7 @@ from benchmarks.common.features import (
 )
 from benchmarks.common.processes import Clock, peak_memory, run_child
 from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records
 
 CERTIFIED = 1e-3
 # Of an objective that a run ended above.
@@ -171,22 +171,26 @@ def run_one(task, system, targets, folder):
     return {**results, "memory": memory, "f1": chunk_f1_score(test[1], predicted)}
 
 
-def run_task(task, repeat, path, *, warm):
+class OptimumRecords(Records):
+    """Finished runs."""
+
+    names = ("task", "system", "turn")
+
+
+def run_task(task, repeat, records, *, warm):
     """Make the runs of a task that are not finished; the systems take turns."""
-    done = {(run["task"], run["system"], run["turn"]): run for run in read_runs(path)}
     with tempfile.TemporaryDirectory() as folder:
         write_corpus(TASKS[task].corpus, Path(folder))
         for turn in range(repeat):
             targets = [float("inf")] * 2
             for system in systems_of(task):
-                run = done.get((task, system, turn))
+                head = {"task": task, "system": system, "turn": turn}
+                run = records.find(**head)
                 if run is None:
                     options = ["--folder", folder, "--run", task, system, *targets]
                     if warm and turn == 0 and system != "CRFsuite":
                         run_child("crf_optimum", *options)
-                    found = run_child("crf_optimum", *options)
-                    run = {"task": task, "system": system, "turn": turn, **found}
-                    append_run(path, run)
+                    run = records.add({**head, **run_child("crf_optimum", *options)})
                     print(run, flush=True)
                 if system == "CRFsuite":
                     targets = [run["objective"], run.get("objective of few", float("inf"))]
@@ -248,10 +252,10 @@ def main():
         return
     known = QUICK if arguments.quick else [task for task in TASKS if task not in QUICK]
     with results_folder("crf_optimum", arguments) as folder:
-        path = folder / "runs.jsonl"
+        records = OptimumRecords(folder / "runs.jsonl")
         for task in arguments.tasks or known:
-            run_task(task, arguments.repeat, path, warm=not arguments.quick)
-        finished = sorted(read_runs(path), key=lambda run: run["turn"])
+            run_task(task, arguments.repeat, records, warm=not arguments.quick)
+        finished = sorted(records, key=lambda run: run["turn"])
     with open_report("crf_optimum", arguments) as report:
         for task in known:
             runs = {

@@ -255,9 +255,6 @@ class SweepRecords(Records):
 
     names = ("corpus", "system", "l2s")
 
-    def _key(self, record):
-        return record["corpus"], record["system"], tuple(record["l2s"])
-
 
 class Sweeps:
     """The searches of a corpus."""

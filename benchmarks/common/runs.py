@@ -37,7 +37,8 @@ class Records:
     """Records of finished runs and of what was chosen, found by some of their entries.
 
     They are read from `kept`, which came with the repository, and from `path`, where new ones are
-    added. A class of them names the entries in `names`; a record need not have all.
+    added. A class of them names the entries in `names`; a record need not have all. Entries can
+    have any value that JSON has.
     """
 
     names = ()
@@ -46,11 +47,14 @@ class Records:
         self.path = path
         self._found = {self._key(record): record for record in [*kept, *read_runs(path)]}
 
+    def __len__(self):
+        return len(self._found)
+
     def __iter__(self):
         return iter(self._found.values())
 
     def _key(self, record):
-        return tuple(record.get(name) for name in self.names)
+        return json.dumps([record.get(name) for name in self.names], sort_keys=True)
 
     def find(self, **entries):
         """The record with these entries, and none of the other names; None if there is none."""

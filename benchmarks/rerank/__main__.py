@@ -61,7 +61,7 @@ def finished_tasks(names, data, results):
     tasks = []
     for name in names:
         folds = folds_of(name)
-        runs = [finished_runs(fold, results) for fold in folds]
+        runs = [list(finished_runs(fold, results)) for fold in folds]
         if all(runs):
             splits = [load_task(fold, data, results, TASKS) for fold in folds]
             tasks.append(Task(name, list(zip(runs, splits, strict=True)), TASKS[folds[0]]))

@@ -1,13 +1,12 @@
 """Systems, settings that are tried, and the runs that are finished."""
 
-import json
 import time
 from itertools import product
 
 import numpy as np
 
 from benchmarks.common.commandline import GENERATED
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records, read_runs
 from benchmarks.rerank.data import load_task
 from benchmarks.rerank.speech_and_translation import ATIS, LIBRISPEECH, TRANSLATION
 from benchmarks.rerank.taggers import QUICK_TASKS, TAGGER_TASKS
@@ -113,20 +112,23 @@ def settings_of_prediction(task):
         yield "VRDA", {**options, "prediction": prediction}
 
 
+class RerankRecords(Records):
+    """Finished runs of a task."""
+
+    names = ("system", "parameters", "order")
+
+
 def run_task(task, wanted, data, results):
     """Make the wanted runs of a task that are not finished: pairs of order and setting."""
     splits = load_task(task, data, results, TASKS)
     lessons = splits["train"].teaching()
-    path = result_path(results, task)
-    done = {run_key(run) for run in finished_runs(task, results)}
+    records = finished_runs(task, results)
     for order, (system, parameters) in wanted:
-        run = {"system": system, "parameters": parameters, "order": order}
-        if run_key(run) in done:
-            continue
-        done.add(run_key(run))
-        run |= measure(run, lessons, splits, FIXED.get(task, {}), TASKS[task].metric)
-        append_run(path, run)
-        print(task, order, system, parameters, run["dev"], run["test"], run["nnz"], flush=True)
+        head = {"system": system, "parameters": parameters, "order": order}
+        if records.find(**head) is None:
+            found = measure(head, lessons, splits, FIXED.get(task, {}), TASKS[task].metric)
+            run = records.add({**head, **found})
+            print(task, order, system, parameters, run["dev"], run["test"], run["nnz"], flush=True)
 
 
 def measure(run, lessons, splits, fixed, metric):
@@ -149,23 +151,13 @@ def measure(run, lessons, splits, fixed, metric):
 
 def finished_runs(task, results):
     """Runs that came with the repository, and those of the results folder."""
-    paths = GENERATED / "rerank" / kept_name(task), result_path(results, task)
-    return list({run_key(run): run for path in paths for run in read_runs(path)}.values())
+    kept = read_runs(GENERATED / "rerank" / kept_name(task))
+    return RerankRecords(results / f"{task.replace('/', '-')}.jsonl", kept)
 
 
 def kept_name(task):
     """File of the runs that the repository keeps, beside the tables."""
     return f"{task.replace('/', '-')}.jsonl.gz"
-
-
-def result_path(results, task):
-    """File of the finished runs of a task."""
-    return results / f"{task.replace('/', '-')}.jsonl"
-
-
-def run_key(run):
-    """Text that identifies a run."""
-    return json.dumps([run["system"], run["parameters"], run["order"]], sort_keys=True)
 
 
 def folds_of(name):

@@ -1,11 +1,10 @@
 """Experiments, and the runs that are finished."""
 
-import json
 import time
 
 import numpy as np
 
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records
 from benchmarks.sdca_paper.learners import METHODS, Point
 from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS, load_problem
 
@@ -63,21 +62,23 @@ TIMED_EPOCHS = 8
 SEEDS = 3
 
 
+class TaskRecords(Records):
+    """Finished runs of a task; those that only measure the time have no seed."""
+
+    names = ("method", "parameters", "seed")
+
+
 class Runs:
     """The finished runs of a task, and a way to make more; `kept` came with the repository."""
 
     def __init__(self, name, task, data, results, kept=()):
         self.name, self.task = name, task
-        self.path = results / f"{name}.jsonl"
+        self.records = TaskRecords(results / f"{name}.jsonl", kept)
         self._source = name, task, data, results / "cache"
         self._problem = None
-        self._done = {run_key(run): run for run in [*kept, *read_runs(self.path)]}
 
     def __len__(self):
-        return sum("updates" in run for run in self)
-
-    def __iter__(self):
-        return iter(self._done.values())
+        return sum("updates" in run for run in self.records)
 
     @property
     def problem(self):
@@ -101,7 +102,7 @@ class Runs:
 
     def _get(self, setting, seed):
         method, parameters = setting
-        return self._done.get(run_key({"method": method, "parameters": parameters, "seed": seed}))
+        return self.records.find(method=method, parameters=parameters, seed=seed)
 
     def measure(self, setting):
         """Measure these seconds; beside other work they would be too long."""
@@ -114,16 +115,14 @@ class Runs:
             "first": points[0].seconds,
             "epoch": float(np.median(np.diff([point.seconds for point in points]))),
         }
-        append_run(self.path, run)
-        self._done[run_key(run)] = run
+        self.records.add(run)
         print(f"{self.name} {method} {parameters}: {run['first']:.3f}, {run['epoch']:.3f} s")
 
     def make(self, setting, seed=0, epochs=None):
         """Make a run, unless it is finished already."""
-        method, parameters = setting
-        head = {"method": method, "parameters": parameters, "seed": seed}
-        if run_key(head) in self._done:
+        if self._get(setting, seed) is not None:
             return
+        method, parameters = setting
         start, points = time.process_time(), []
         epochs = LBFGS_STEPS if method == "lbfgs" else epochs or self.task.epochs
         for point in METHODS[method](self.problem, seed, epochs, **parameters):
@@ -137,9 +136,7 @@ class Runs:
             name: [None if np.isnan(x) else x for x in column]
             for name, column in zip(Point._fields, zip(*points, strict=True), strict=True)
         }
-        run = {**head, **columns}
-        append_run(self.path, run)
-        self._done[run_key(run)] = run
+        self.records.add({"method": method, "parameters": parameters, "seed": seed, **columns})
         last, spent = points[-1], time.process_time() - start
         print(
             f"{time.strftime('%H:%M:%S')} {self.name} {method} {parameters} seed {seed}: "
@@ -147,11 +144,6 @@ class Runs:
             f"{last.seconds:.1f} s of {spent:.1f} s",
             flush=True,
         )
-
-
-def run_key(run):
-    """Key of a run; those that only measure the time have no seed."""
-    return run["method"], json.dumps(run["parameters"], sort_keys=True), run["seed"]
 
 
 def warm_up(runs):

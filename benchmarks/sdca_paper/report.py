@@ -95,7 +95,7 @@ def write_report(all_runs, report, seeds):
     for name, make in (TABLES | TABLES_OF_TIMES if timed else TABLES).items():
         report.write(name, make(tasks))
     for runs in all_runs:
-        write_compressed(report.folder / kept_name(runs.name), runs)
+        write_compressed(report.folder / kept_name(runs.name), runs.records)
 
 
 def kept_name(task):

@@ -1,12 +1,11 @@
 """Systems, settings that are tried, experiments, and the runs that are finished."""
 
-import json
 import time
 
 import numpy as np
 
 import skstruct.utils.progress
-from benchmarks.common.runs import append_run, read_runs
+from benchmarks.common.runs import Records
 from benchmarks.search_based.tasks import load_task, score, sentence_counts
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 
@@ -88,6 +87,12 @@ def new_tagger(system, parameters, seed, **more):
     return CLASSES[system](**given)
 
 
+class TaskRecords(Records):
+    """Finished runs of a task."""
+
+    names = ("system", "parameters", "part", "seed", "epochs")
+
+
 class Runs:
     """The finished runs of a task, and a way to make more.
 
@@ -96,13 +101,12 @@ class Runs:
 
     def __init__(self, name, task, data, results, *, without=(), frozen=False, full=False):
         self.name, self.task, self.without, self.frozen = name, task, without, frozen
-        self.path = results / f"{name}{'-full' if full else ''}.jsonl"
-        self._done = {run_key(run): run for run in read_runs(self.path)}
+        self._records = TaskRecords(results / f"{name}{'-full' if full else ''}.jsonl")
         self._source, self._full = (name, task, data, results / "cache"), full
         self._splits = None
 
     def __len__(self):
-        return len(self._done)
+        return len(self._records)
 
     @property
     def splits(self):
@@ -116,27 +120,20 @@ class Runs:
         """A run, made now unless it is finished; None if it may not be made."""
         head = {"system": system, "parameters": parameters, "part": part, "seed": seed}
         head["epochs"] = epochs
-        key = run_key(head)
-        if key not in self._done:
-            if self.frozen or system in self.without:
-                return None
-            run = {**head, **make_run(self.task, self.splits, head, every)}
-            append_run(self.path, run)
-            self._done[key] = run
+        run = self._records.find(**head)
+        if run is None and not (self.frozen or system in self.without):
+            run = self._records.add({**head, **make_run(self.task, self.splits, head, every)})
             now, seconds = time.strftime("%H:%M:%S"), np.median(run["time"] or [np.nan])
             scores = np.round(run["score"][-1:], 2)
             print(now, self.name, part, seed, system, parameters, scores, f"{seconds:.3f}")
-        return self._done[key]
+        return run
 
     def final(self, system, parameters):
         """The finished runs on the test set, one for each seed."""
-        epochs = 1 if system == "lbfgs" else EPOCHS
-        heads = [
-            {"system": system, "parameters": parameters, "part": "test", "seed": seed}
-            for seed in range(100)
-        ]
-        keys = [run_key({**head, "epochs": epochs}) for head in heads]
-        return [self._done[key] for key in keys if key in self._done]
+        head = {"system": system, "parameters": parameters, "part": "test"}
+        head["epochs"] = 1 if system == "lbfgs" else EPOCHS
+        found = (self._records.find(**head, seed=seed) for seed in range(100))
+        return [run for run in found if run is not None]
 
     def choose(self, system, tried, fixed):
         """Best settings of those tried, by the development set."""
@@ -166,12 +163,6 @@ class Runs:
             system: self.choose(system, lengths, parameters)["mini_length"]
             for system, parameters in fixed.items()
         }
-
-
-def run_key(run):
-    return json.dumps(
-        [run[k] for k in ("system", "parameters", "part", "seed", "epochs")], sort_keys=True
-    )
 
 
 def make_run(task, splits, head, every):
