@@ -21,6 +21,7 @@ from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
     check_types,
+    count_by_sequence,
     stack_both,
     weigh_tokens,
 )
@@ -295,9 +296,7 @@ def chosen_types(chosen, types):
 def count_chunks_of_sequences(y_true, y_pred, scheme):
     """Count the correct, predicted and true chunks of each sequence, (n_sequences, 3)."""
     _, lengths, found = _find_pair(y_true, y_pred, scheme)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    counts = (np.bincount(owner[chunks.starts], minlength=len(lengths)) for chunks in found)
-    return np.column_stack(list(counts))
+    return np.column_stack([count_by_sequence(chunks.starts, lengths) for chunks in found])
 
 
 def pairs_of_chunks(y_true, y_pred, scheme):

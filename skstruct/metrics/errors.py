@@ -123,10 +123,9 @@ def errors_of_sequence(true, predicted):
     for i, a in enumerate(true):
         for j, b in enumerate(predicted):
             if a[0] < b[1] and b[0] < a[1]:
-                same_span, same_type = a[:2] == b[:2], a[2] == b[2]
-                kind = ("right" if same_type else "wrong type") if same_span else None
-                kind = kind or ("wrong boundary" if same_type else "both wrong")
-                candidates.append((KINDS_OF_ERRORS.index(kind), i, j))
+                wrong_type, wrong_boundary = a[2] != b[2], a[:2] != b[:2]
+                # Number of the kind: the first four are all combinations, in this order.
+                candidates.append((wrong_type + 2 * wrong_boundary, i, j))
     found, left, right = [], dict(enumerate(true)), dict(enumerate(predicted))
     for kind, i, j in sorted(candidates):
         if i in left and j in right:

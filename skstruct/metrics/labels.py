@@ -118,27 +118,37 @@ def check_types(tokens, allowed, complaint):
         tokens.fail(position, _NO_LABEL if tokens.labels[position] is None else complaint)
 
 
-def check_sample_weight(sample_weight, n_sequences):
+def weigh_sequences(sample_weight, n_sequences):
     """Weights of the sequences as an array; None if not given."""
     if sample_weight is None:
         return None
     weights = read_sample_weight(sample_weight, n_sequences)
-    if n_sequences and not weights.any():
+    if not weights.any():
         raise ValueError("the weights add up to zero; give some sequence a weight")
     return weights
 
 
-def weighted_share(true, weights):
-    """Weighted share of True; ValueError if all weights are zero."""
-    if weights is not None and len(weights) and not weights.sum():
-        raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
-    return float(np.average(true, weights=weights))
-
-
 def weigh_tokens(sample_weight, lengths):
     """Weights of the tokens; None if not given."""
-    weights = check_sample_weight(sample_weight, len(lengths))
+    weights = weigh_sequences(sample_weight, len(lengths))
     return None if weights is None else np.repeat(weights, lengths)
+
+
+def count_by_sequence(tokens, lengths):
+    """Count tokens by sequence.
+
+    Parameters
+    ----------
+    tokens : ndarray
+        Positions among the tokens of all sequences, or a mask of these.
+    lengths : ndarray of shape (n_sequences,)
+
+    Returns
+    -------
+    counts : ndarray of shape (n_sequences,)
+    """
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    return np.bincount(owner[tokens], minlength=len(lengths))
 
 
 def compare_tokens(y_true, y_pred, *, partial=False):
@@ -201,7 +211,9 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
         weights = known * (1.0 if weights is None else weights)
         if not known.any():
             raise ValueError("y_true has no known labels: all are None")
-    return weighted_share(hit, weights)
+    if weights is not None and not weights.any():
+        raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
+    return float(np.average(hit, weights=weights))
 
 
 @set_module("skstruct.metrics")
@@ -231,7 +243,5 @@ def sequence_accuracy_score(y_true, y_pred, *, sample_weight=None):
     0.5
     """
     hit, lengths, _ = compare_tokens(y_true, y_pred)
-    weights = check_sample_weight(sample_weight, len(lengths))
-    sequences = np.repeat(np.arange(len(lengths)), lengths)
-    mistakes = np.bincount(sequences[~hit], minlength=len(lengths))
-    return weighted_share(mistakes == 0, weights)
+    weights = weigh_sequences(sample_weight, len(lengths))
+    return float(np.average(count_by_sequence(~hit, lengths) == 0, weights=weights))

@@ -7,7 +7,7 @@ from scipy.stats import permutation_test
 from sklearn.utils import check_random_state
 
 from skstruct.metrics.chunks import count_chunks_of_sequences
-from skstruct.metrics.labels import as_list, compare_tokens, stack_both
+from skstruct.metrics.labels import as_list, compare_tokens, count_by_sequence, stack_both
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
@@ -143,10 +143,7 @@ def _share(counts):
 
 def _count_tokens(y_true, y_pred, scheme):
     hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    return np.column_stack(
-        [np.bincount(owner[mask], minlength=len(lengths)) for mask in (hit & known, known)]
-    )
+    return np.column_stack([count_by_sequence(mask, lengths) for mask in (hit & known, known)])
 
 
 def _count_sequences(y_true, y_pred, scheme):
