@@ -125,8 +125,9 @@ class LabelConfusionDisplay(_SequenceConfusion):
         ValueError
             If a sequence has another number of labels in `y_pred`.
         """
-        pairs = zip(*(side.labels for side in stack_both(y_true, y_pred)), strict=True)
-        true, pred = map(list, zip(*((a, b) for a, b in pairs if a is not None), strict=True))
+        sides = (side.labels for side in stack_both(y_true, y_pred))
+        pairs = [pair for pair in zip(*sides, strict=True) if pair[0] is not None]
+        true, pred = map(list, zip(*pairs, strict=True))
         if labels is None:
             known = sorted({*true, *pred})
             labels = [known[k] for k in order_of_labels(known)]

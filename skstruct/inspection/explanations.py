@@ -78,7 +78,7 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
     pd = require("pandas", "explain_labelling")
     fitted, batch = _take_sequence(estimator, X, index)
     if labels is None:
-        labels = list(fitted.tagger.predict(batch)[0])
+        labels = fitted.tagger.predict(batch)[0]
     if len(labels) != batch.n_rows:
         raise ValueError(f"Sequence {index} has {batch.n_rows} tokens, but {len(labels)} labels.")
     return pd.DataFrame(_terms(fitted, batch, fitted.codes(labels)), columns=_COLUMNS)
@@ -130,7 +130,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     """
     pd = require("pandas", "explain_token")
     fitted, batch = _take_sequence(estimator, X, index, token)
-    best = fitted.codes(list(fitted.tagger.predict(batch)[0]))
+    best = fitted.codes(fitted.tagger.predict(batch)[0])
     through = _best_scores(fitted, batch)[token]
     if label is None:
         others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
@@ -139,9 +139,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
         one, other = fitted.codes(list(label)).tolist()
     else:
         one, other = best[token], int(fitted.codes([label])[0])
-    for code in (one, other):
-        if one == other or np.isneginf(through[code]):
-            raise ValueError(_no_other(fitted.tagger.classes_, token, one, code, best[token]))
+    _check_pair(fitted.tagger.classes_, token, best[token], one, other, through)
     paths = list(map(fitted.codes, _best_labellings(fitted, batch, token, [one, other])))
     if one == best[token]:
         paths[0] = best
@@ -165,52 +163,57 @@ _COLUMNS = ["token", "label", "kind", "name", "value", "weight", "contribution"]
 def _terms(fitted, batch, codes):
     """Rows of the table of a labelling."""
     tagger, coef, names = fitted.tagger, fitted.coef(), fitted.feature_names()
-    classes, X = tagger.classes_.tolist(), sp.csr_matrix(batch.X)
-    transition_names, rows = fitted.transition_feature_names(), []
-    order = tagger._kind.order
+    transition_names, classes = fitted.transition_feature_names(), tagger.classes_.tolist()
+    X, transition_X = sp.csr_matrix(batch.X), batch.transition_X
+    if transition_X is not None:
+        transition_X = sp.csr_matrix(transition_X)
+    order, rows = tagger._kind.order, []
     for t, code in enumerate(codes):
-
-        def add(kind, name, value, weight, at=(t, classes[code])):
-            rows.append((*at, kind, name, float(value), float(weight), float(value * weight)))
-
-        for k in range(X.indptr[t], X.indptr[t + 1]):
-            column = X.indices[k]
-            add("feature", names[column], X.data[k], coef[code, column])
-        add("bias", "", 1.0, tagger.intercept_[code])
+        terms = []
+        for column, value in _features(X, t):
+            terms.append(("feature", names[column], value, coef[code, column]))
+        terms.append(("bias", "", 1.0, tagger.intercept_[code]))
         if t == 0:
-            add("start", "", 1.0, tagger.start_[code])
+            terms.append(("start", "", 1.0, tagger.start_[code]))
         else:
             before = codes[t - 1]
-            add("transition", classes[before], 1.0, tagger.transition_[before, code])
+            weight = tagger.transition_[before, code]
+            terms.append(("transition", classes[before], 1.0, weight))
             if t >= order > 1:
-                weight = tagger.transition2_[codes[t - 2], before, code]
-                add("triple", f"{classes[codes[t - 2]]} {classes[before]}", 1.0, weight)
-            for column, value in _transition_features(batch, t):
+                name = f"{classes[codes[t - 2]]} {classes[before]}"
+                terms.append(("triple", name, 1.0, tagger.transition2_[codes[t - 2], before, code]))
+            for column, value in _features(transition_X, t):
+                name = f"{classes[before]} {transition_names[column]}"
                 weight = tagger.transition_coef_[before, code, column]
-                add(
-                    "transition feature",
-                    f"{classes[before]} {transition_names[column]}",
-                    value,
-                    weight,
-                )
+                terms.append(("transition feature", name, value, weight))
         if t == len(codes) - 1:
-            add("end", "", 1.0, tagger.end_[code])
+            terms.append(("end", "", 1.0, tagger.end_[code]))
+        rows += [
+            (t, classes[code], kind, name, float(value), float(weight), float(value * weight))
+            for kind, name, value, weight in terms
+        ]
     return rows
 
 
-def _transition_features(batch, t):
-    if batch.transition_X is None:
+def _features(X, t):
+    """Columns and values of a row of a CSR matrix; none without a matrix."""
+    if X is None:
         return ()
-    row = sp.csr_matrix(batch.transition_X[t : t + 1])
-    return zip(row.indices.tolist(), row.data.tolist(), strict=True)
+    row = slice(*X.indptr[t : t + 2])
+    return zip(X.indices[row], X.data[row], strict=True)
 
 
-def _no_other(classes, token, one, other, best):
+def _check_pair(classes, token, best, one, other, through):
+    """Raise a ValueError unless two labels differ, and the token can have each of them."""
     if one == other == best:
-        return f"Token {token} is labelled {classes[best]} already: pass another label."
+        raise ValueError(f"Token {token} is labelled {classes[best]} already: pass another label.")
     if one == other:
-        return f"Both labels are {classes[one]}: pass two different ones."
-    return f"Token {token} cannot be labelled {classes[other]}: no labelling is possible then."
+        raise ValueError(f"Both labels are {classes[one]}: pass two different ones.")
+    for code in (one, other):
+        if np.isneginf(through[code]):
+            raise ValueError(
+                f"Token {token} cannot be labelled {classes[code]}: no labelling is possible then."
+            )
 
 
 @set_module("skstruct.inspection")
@@ -433,7 +436,7 @@ def _best_labellings(fitted, batch, token, codes):
     for labels, code in zip(known, codes, strict=True):
         labels[token] = classes[code]
     copies = batch[np.zeros(len(codes), np.int64)]
-    return [list(labels) for labels in fitted.tagger.predict(copies, known=known)]
+    return fitted.tagger.predict(copies, known=known).tolist()
 
 
 def _take_sequence(estimator, X, index, token=0):

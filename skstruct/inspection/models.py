@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.schemes import are_chunk_labels
-from skstruct.metrics.labels import as_list
 
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
 
@@ -24,15 +23,12 @@ class FittedTagger(NamedTuple):
         With the weights of a linear chain.
     transform : callable
         Turns the X of the estimator into that of the tagger.
-    name : str
-        Name of its class.
     steps : estimator or None
         The steps before it.
     """
 
     tagger: object
     transform: Callable
-    name: str
     steps: object = None
 
     def coef(self):
@@ -81,7 +77,8 @@ class FittedTagger(NamedTuple):
         position = {label: code for code, label in enumerate(classes)}
         unknown = [label for label in labels if label not in position]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is not one of the labels of {self.name}: {classes}.")
+            name = type(self.tagger).__name__
+            raise ValueError(f"{unknown[0]!r} is not one of the labels of {name}: {classes}.")
         return np.array([position[label] for label in labels], dtype=np.int64)
 
 
@@ -121,12 +118,7 @@ def find_tagger(estimator):
             f"Expected a fitted tagger, or a Pipeline or search that ends in one, got "
             f"{type(estimator).__name__}."
         )
-    return FittedTagger(estimator, lambda X: X, type(estimator).__name__)
-
-
-def labels_of(labels):
-    """Labels of a sequence as a list; a single label is that of a sequence of length one."""
-    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
+    return FittedTagger(estimator, lambda X: X)
 
 
 def order_of_labels(labels):

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 
 from skstruct.inspection.figures import heat_map, new_axes
-from skstruct.inspection.models import find_tagger, labels_of, order_of_labels, require
+from skstruct.inspection.models import find_tagger, order_of_labels, require
 from skstruct.metrics.labels import as_list
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -154,12 +154,13 @@ class SequenceProbabilityDisplay:
             If the lengths differ, or a label is not one of `classes`.
         """
         proba, classes = np.asarray(proba), as_list(classes)
-        lengths = {"tokens": tokens, "y_true": y_true, "y_pred": y_pred}
-        for name, values in lengths.items():
+        tokens = list(map(str, range(len(proba))) if tokens is None else tokens)
+        y_true, y_pred = (None if y is None else as_list(y) for y in (y_true, y_pred))
+        for name, values in (("tokens", tokens), ("y_true", y_true), ("y_pred", y_pred)):
             if values is not None and len(values) != len(proba):
                 raise ValueError(f"{name} has {len(values)} entries for {len(proba)} tokens.")
         if labels is None:
-            named = {*(y_true if y_true is not None else ()), *(y_pred or ())}
+            named = {*(y_true or ()), *(y_pred or ())}
             shown = [
                 k
                 for k in order_of_labels(classes)
@@ -173,9 +174,9 @@ class SequenceProbabilityDisplay:
         display = cls(
             proba[:, shown],
             labels=[classes[k] for k in shown],
-            tokens=[str(k) for k in range(len(proba))] if tokens is None else list(tokens),
-            y_true=None if y_true is None else list(y_true),
-            y_pred=None if y_pred is None else list(y_pred),
+            tokens=tokens,
+            y_true=y_true,
+            y_pred=y_pred,
         )
         return display.plot(ax=ax, **options)
 
@@ -243,7 +244,12 @@ def token_texts(X, index, length):
 
 
 def _sequence(y, index):
-    return labels_of(y.iloc[index] if hasattr(y, "iloc") else y[index])
+    return _labels_of(y.iloc[index] if hasattr(y, "iloc") else y[index])
+
+
+def _labels_of(labels):
+    """Labels of a sequence as a list; a single label is that of a sequence of length one."""
+    return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
 
 
 @set_module("skstruct.inspection")
@@ -326,7 +332,7 @@ class CalibrationDisplay(_CalibrationDisplay):
             code = None if label is None else fitted.codes([label])[0]
             correct, probability = _of_tokens(tagger, X, y, code)
         of = f"{of}s" if label is None else label
-        name = f"{fitted.name}, {of}" if name is None else name
+        name = f"{type(tagger).__name__}, {of}" if name is None else name
         display = super().from_predictions(correct, probability, name=name, **options)
         share = "correct" if label is None else f"labelled {label}"
         display.ax_.set(xlabel="mean probability", ylabel=f"share that is {share}")
@@ -335,7 +341,7 @@ class CalibrationDisplay(_CalibrationDisplay):
 
 def _of_sequences(tagger, X, y):
     best = [found[0] for found in tagger.predict_nbest(X, n_best=1)]
-    truth = [labels_of(labels) for labels in as_list(y)]
+    truth = [_labels_of(labels) for labels in as_list(y)]
     for i, labels in enumerate(truth):
         if None in labels:
             raise ValueError(f"Sequence {i} has tokens without a label: its labels must be known.")
@@ -346,7 +352,7 @@ def _of_sequences(tagger, X, y):
 def _of_tokens(tagger, X, y, code):
     proba = tagger.predict_proba(X)
     stacked = np.concatenate([np.atleast_2d(rows) for rows in proba])
-    truth = [label for labels in as_list(y) for label in labels_of(labels)]
+    truth = [label for labels in as_list(y) for label in _labels_of(labels)]
     known = np.array([label is not None for label in truth])
     chosen = stacked.argmax(axis=1) if code is None else np.full(len(stacked), code)
     names = tagger.classes_.astype(object)[chosen]

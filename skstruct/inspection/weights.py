@@ -96,8 +96,7 @@ class FeatureWeightsDisplay:
         -------
         self : FeatureWeightsDisplay
         """
-        height = 1 + 0.22 * max(map(len, self.weights), default=0)
-        size = (3.8, height)
+        size = (3.8, 1 + 0.22 * max(map(len, self.weights), default=0))
         self.axes_, self.ax_ = panels(ax, "FeatureWeightsDisplay", len(self.labels), size)
         self.figure_ = self.ax_.figure
         self.bars_ = []
@@ -163,7 +162,8 @@ def _strongest(estimator, labels, n_features):
     """Label, names and weights of its strongest features."""
     check_count("n_features", n_features, none=True)
     fitted = find_tagger(estimator)
-    coef, names, found = fitted.coef(), fitted.feature_names(), []
+    classes, coef, names = fitted.tagger.classes_.tolist(), fitted.coef(), fitted.feature_names()
+    found = []
     for code in fitted.codes(labels):
         weights = coef[code]
         present = np.flatnonzero(weights)
@@ -173,11 +173,8 @@ def _strongest(estimator, labels, n_features):
             n_for = min(np.count_nonzero(weights > 0), n_features)
             n_against = min(np.count_nonzero(weights < 0), n_features)
             order = np.concatenate([order[:n_for], order[len(order) - n_against :]])
-        found.append((fitted.tagger.classes_.tolist()[code], names[order], weights[order]))
+        found.append((classes[code], names[order], weights[order]))
     return found
-
-
-_START, _END = "(start)", "(end)"
 
 
 @set_module("skstruct.inspection")
@@ -346,4 +343,4 @@ def _weights(estimator, labels, include_ends):
     with_ends = np.full((len(codes) + 1, len(codes) + 1), np.nan)
     with_ends[0, :-1], with_ends[1:, -1] = tagger.start_[codes], tagger.end_[codes]
     with_ends[1:, :-1] = matrix
-    return with_ends, [_START, *names], [*names, _END]
+    return with_ends, ["(start)", *names], [*names, "(end)"]

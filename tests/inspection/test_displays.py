@@ -338,6 +338,16 @@ def test_only_likely_labels_are_shown():
     assert named.text_[0, 1].get_text() == "0.95"
 
 
+def test_labels_in_arrays_are_shown():
+    proba = np.array([[0.9, 0.04, 0.06], [0.95, 0.02, 0.03]])
+    y_true, y_pred = np.array(["A", "B"]), np.array(["A", "C"])
+    shown = SequenceProbabilityDisplay.from_predictions(
+        proba, classes=np.array(["A", "B", "C"]), y_true=y_true, y_pred=y_pred
+    )
+    assert shown.labels == ["A", "B", "C"]
+    assert_array_equal(shown.pred_.get_ydata(), [0, 2])
+
+
 def test_texts_of_tokens(pipeline):
     def shown(X):
         tagger = PerceptronTagger(random_state=0).fit(X, [["A", "B"], ["B", "B"]])
