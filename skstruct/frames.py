@@ -195,7 +195,7 @@ class FrameConversions:
                 )
         rows = np.empty(len(order), dtype=np.int64)
         rows[order] = np.arange(len(order))
-        names = [names] if isinstance(names, str) else [str(name) for name in names]
+        names = list(map(str, _as_names(names)))
         if np.ndim(values[0]) == 2:
             found = list(np.concatenate(values)[rows].T)
         else:
@@ -283,21 +283,21 @@ def _read_feature(frame, name):
         return _as_numbers(values, missing, name)
     if values.dtype.kind == "b" and not missing.any():
         return values[:, None].astype(np.float64), [name]
-    present = list(compress(values.tolist(), ~missing))
+    rows, present = np.flatnonzero(~missing), list(compress(values.tolist(), ~missing))
     kinds = set(map(type, present))
     if kinds and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-        rows = np.flatnonzero(~missing)
-        return _scattered(np.array(present, float), np.zeros(len(rows), int), rows, values, [name])
+        entries = np.array(present, float), (rows, np.zeros(len(rows), np.int64))
+        return sp.csr_matrix(entries, shape=(len(values), 1)), [name]
     if kinds and all(issubclass(kind, Real) for kind in kinds):
         return _as_numbers(values, missing, name)
-    for row, value in zip(np.flatnonzero(~missing).tolist(), present, strict=True):
+    for row, value in zip(rows.tolist(), present, strict=True):
         if not isinstance(value, str):
             raise ValueError(f"Row {row}: the value of {name!r} is {short_repr(value)}; {_KINDS}.")
     distinct = sorted(set(present))
     code = dict(zip(distinct, range(len(distinct)), strict=True))
     codes = np.fromiter(map(code.__getitem__, present), np.int64, len(present))
-    names = [f"{name}:{value}" for value in distinct]
-    return _scattered(np.ones(len(codes)), codes, np.flatnonzero(~missing), values, names)
+    entries, shape = (np.ones(len(codes)), (rows, codes)), (len(values), len(distinct))
+    return sp.csr_matrix(entries, shape=shape), [f"{name}:{value}" for value in distinct]
 
 
 def _as_numbers(values, missing, name):
@@ -312,14 +312,6 @@ def _as_numbers(values, missing, name):
             "the column one of strings, which may be missing."
         )
     return numbers[:, None], [name]
-
-
-def _scattered(data, indices, rows, values, names):
-    """CSR matrix with at most one entry in each row."""
-    counts = np.zeros(len(values), dtype=np.int64)
-    counts[rows] = 1
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return sp.csr_matrix((data, indices, indptr), shape=(len(values), len(names))), names
 
 
 def _read_labels(frame, name):

@@ -146,8 +146,8 @@ default=None
         -------
         batch : SequenceBatch
         """
-        named = {"feature_names": feature_names, "transition_X": transition_X}
-        return cls(X, to_offsets(lengths), **named)
+        offsets = to_offsets(lengths)
+        return cls(X, offsets, feature_names=feature_names, transition_X=transition_X)
 
     @classmethod
     def from_sequences(cls, sequences, *, feature_names=None):
@@ -204,9 +204,13 @@ default=None
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
         if observed[0]:
             transition_X = vstack([b.transition_X for b in batches])
-        offsets = to_offsets(np.concatenate([b.lengths for b in batches]))
-        more = {"transition_X": transition_X, "keep_zeros": any(b.keep_zeros for b in batches)}
-        return cls(X, offsets, feature_names=names, **more)
+        return cls(
+            X,
+            to_offsets(np.concatenate([b.lengths for b in batches])),
+            feature_names=names,
+            transition_X=transition_X,
+            keep_zeros=any(b.keep_zeros for b in batches),
+        )
 
     @classmethod
     def hstack(cls, batches):
@@ -301,9 +305,11 @@ default=None
         """Multiply all values by a number."""
         if not isinstance(factor, Real):
             return NotImplemented
-        X, transition_X = (batch := self._checked()).X, batch.transition_X
-        transition_X = None if transition_X is None else transition_X * factor
-        return batch._like(X * factor, batch.offsets, transition_X)
+        batch = self._checked()
+        transition_X = batch.transition_X
+        if transition_X is not None:
+            transition_X = transition_X * factor
+        return batch._like(batch.X * factor, batch.offsets, transition_X)
 
     def __getitem__(self, key):
         """Select sequences: an integer selects a matrix of rows, any other index a batch."""
@@ -365,9 +371,13 @@ default=None
         return self._like(select_rows(self.X, rows, place=self._place), offsets, transition_X)
 
     def _like(self, X, offsets, transition_X):
-        names, keep_zeros = self.feature_names, self.keep_zeros
-        more = {"transition_X": transition_X, "keep_zeros": keep_zeros}
-        return type(self)(X, offsets, feature_names=names, **more)
+        return type(self)(
+            X,
+            offsets,
+            feature_names=self.feature_names,
+            transition_X=transition_X,
+            keep_zeros=self.keep_zeros,
+        )
 
     def __getstate__(self):
         batch = self._checked()
