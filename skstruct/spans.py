@@ -243,7 +243,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
         X, y = copied_lists(X), copied_lists(y)
-        scheme, true = infer_scheme(y), None
+        scheme = infer_scheme(y)
         splits = list(check_cv(self.cv).split(X, y, groups))
         if not self.refit and len(splits) != 1:
             raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
@@ -312,17 +312,14 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
             Lists of labels in the scheme of the training data.
         """
         check_is_fitted(self)
-        fitted = find_tagger(self.estimator_)
-        found = fitted.tagger._probable_spans(fitted.transform(X), self.best_threshold_)
-        batch, types, places, probabilities = found
-        chosen = choose_spans(places, probabilities, batch.offsets, self.best_threshold_)
+        fitted, threshold = find_tagger(self.estimator_), self.best_threshold_
+        X = fitted.transform(X)
+        batch, types, places, probabilities = fitted.tagger._probable_spans(X, threshold)
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
         labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
         for sequence, start, end, kind in places[chosen].tolist():
             write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
-        result = np.empty(len(labels), dtype=object)
-        for i, sequence in enumerate(labels):
-            result[i] = sequence
-        return result
+        return np.fromiter(labels, dtype=object, count=len(labels))
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the chunk F1 (:func:`~skstruct.metrics.chunk_f1_score`).
@@ -383,9 +380,8 @@ def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     params = _check_method_params(X, params, indices=train)
     _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), params)
     fitted, y = find_tagger(estimator), _safe_indexing(y, test)
-    X = fitted.transform(_safe_indexing(X, test))
-    batch, types, *found = fitted.tagger._probable_spans(X, float(thresholds.min()))
-    places, probabilities = found
+    X, least = fitted.transform(_safe_indexing(X, test)), float(thresholds.min())
+    batch, types, places, probabilities = fitted.tagger._probable_spans(X, least)
     reading = RUNS if scheme == RUNS else "conlleval"
     true = {
         (i, *chunk)

@@ -186,8 +186,8 @@ def fit_stream(
     [8, 16, 24, 32, 40]
     """
     _check(estimator, batches, X_val, y_val, patience)
-    for name, value in (("round_size", round_size), ("patience", patience)):
-        check_count(name, value, none=True)
+    check_count("round_size", round_size, none=True)
+    check_count("patience", patience, none=True)
     check_count("n_epochs", n_epochs)
     if vectorizer is not None and X_val is not None:
         X_val = vectorizer.transform(X_val)

@@ -458,7 +458,5 @@ def shape_predictions(values, offsets, format):
 
 def split_sequences(values, offsets):
     """Object array of the values of each sequence, from a list or array of all values."""
-    parts = np.empty(len(offsets) - 1, dtype=object)
-    for i, (a, b) in enumerate(pairwise(offsets.tolist())):
-        parts[i] = values[a:b]
-    return parts
+    parts = (values[a:b] for a, b in pairwise(offsets.tolist()))
+    return np.fromiter(parts, dtype=object, count=len(offsets) - 1)
