@@ -160,7 +160,8 @@ class TaggedText:
         -------
         html : str
         """
-        body = "\n".join(self._sequence(i) for i in range(len(self.tokens)))
+        marks = self._marks()
+        body = "\n".join(self._sequence(i, marks) for i in range(len(self.tokens)))
         return f'<div class="skstruct-text">\n<style>{_STYLE}</style>\n{body}\n</div>'
 
     def save(self, path, *, title="Tagged text"):
@@ -185,10 +186,17 @@ class TaggedText:
     def _repr_html_(self):
         return self.to_html()
 
-    def _sequence(self, i):
-        labels = self.labels[i]
-        tokens = [self._token(i, t) for t in range(len(labels))]
-        shown, notes = self._judged(i)
+    def _marks(self):
+        """Function of the labels of a sequence: finds its chunks, or takes it token by token."""
+        both = [*self.labels, *(self.gold or [])]
+        known = {label for labels in both for label in labels} - {"O"}
+        if known and not are_chunk_labels(known):
+            return lambda labels: [(t, t + 1, label) for t, label in enumerate(labels)]
+        return extract_chunks
+
+    def _sequence(self, i, marks):
+        tokens = [self._token(i, t) for t in range(len(self.labels[i]))]
+        shown, notes = self._judged(i, marks)
         parts, end = [], 0
         for start, stop, kind, judgement, note in shown:
             parts += tokens[end:start]
@@ -201,25 +209,13 @@ class TaggedText:
         listed = f'<p class="errors">{"; ".join(map(escape, notes))}</p>' if notes else ""
         return f"<p>{' '.join(parts)}</p>{listed}{self._labellings(i)}"
 
-    def _marks(self, labels):
-        """Chunks of a sequence, or its labels token by token."""
-        if not self._are_chunks():
-            return [(t, t + 1, label) for t, label in enumerate(labels)]
-        return extract_chunks(labels) if labels else []
-
-    def _are_chunks(self):
-        """True if all labels are O, B-NP and the like."""
-        both = [*self.labels, *(self.gold or [])]
-        known = {label for labels in both for label in labels} - {"O"}
-        return not known or are_chunk_labels(known)
-
-    def _judged(self, i):
-        """Marks of a sequence (start, end, type, judgement, note), and what is to be listed."""
-        found = self._marks(self.labels[i])
+    def _judged(self, i, marks):
+        """Marks of a sequence (start, end, type, judgement, note), and notes to list."""
+        found = marks(self.labels[i])
         if self.gold is None:
             return [(*mark, "", str(mark[2])) for mark in found], []
         shown, notes = [], []
-        for error, right, wrong in errors_of_sequence(self._marks(self.gold[i]), found):
+        for error, right, wrong in errors_of_sequence(marks(self.gold[i]), found):
             start, end, kind = right if wrong is None else wrong
             text = " ".join(map(str, self.tokens[i][start:end]))
             if error == "right":
