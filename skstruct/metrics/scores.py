@@ -295,8 +295,8 @@ def _summarise(counts, average, zero_division):
     check_choice("average", average, (*_AVERAGES, None))
     correct, predicted, true = counts.correct, counts.predicted, counts.true
     if average == "micro":
-        correct, predicted, true = ([column.sum()] for column in (correct, predicted, true))
-    correct, predicted, true = map(np.asarray, (correct, predicted, true))
+        columns = correct, predicted, true
+        correct, predicted, true = (column.sum(keepdims=True) for column in columns)
     scores = (
         _divide(correct, predicted, zero_division),
         _divide(correct, true, zero_division),
