@@ -25,7 +25,7 @@ class Limits(NamedTuple):
     most : float
         Largest share of the transitions that may be listed.
     rise : float
-        The same for each label: Viterbi tries few labels of many anyway.
+        Growth of that share with the number of labels: of many, Viterbi tries few anyway.
     """
 
     fewest_labels: int
@@ -39,7 +39,7 @@ LIMITS = {
     "sums": Limits(100, 1 / 20),
     "online": Limits(128, 1 / 40),
 }
-# They are there in any case.
+# Memory for fewer is not checked.
 _FEW_NUMBERS, _FEW_BYTES = 1 << 21, 1 << 24
 
 
@@ -135,7 +135,7 @@ def best_labels(rows, offsets, chain, n_jobs):
 def _run(decode, offsets, chain, n_jobs, work=1.0):
     """Results of ``decode(number, first, last)`` for ranges of sequences, in threads.
 
-    `work` is that of a label, in that of a search for the best labelling.
+    `work` is the work of a label, relative to a search for the best labelling.
     """
     work = work * chain_work(len(chain.transition), chain.order)
     with range_runner(offsets, n_jobs, work) as run:
@@ -143,15 +143,15 @@ def _run(decode, offsets, chain, n_jobs, work=1.0):
         return run(decode)
 
 
-# With up to so many labellings, features and scores take most of the time. From the other number
-# on, more do not count as more work: few sequences have as many.
+# Up to FEW labellings, features and scores take most of the time. Beyond MANY, more labellings do
+# not count as more work: few sequences have that many.
 FEW, MANY = 50, 10_000
 
 
 def work_of_search(width):
-    """Work of a search that keeps so many labellings, in that of a search for the best one.
+    """Work of a search that keeps `width` labellings, relative to a search for the best one.
 
-    What is kept is sorted by insertion, in quadratic time.
+    Labellings are sorted by insertion, in quadratic time.
     """
     return max(1.0, (min(width, MANY) / FEW) ** 2)
 
@@ -170,7 +170,7 @@ def make_search(n_best, search, beam_width, *, count_misses=False):
     count_misses : bool, default=False
         Count the sequences for which a beam misses the best labelling.
     """
-    # More than that does not fit into memory, and its product with the labels into an integer.
+    # More labellings do not fit into memory, nor their product with the labels into an integer.
     n_best, beam_width = (min(int(n), 2**31 - 1) for n in (n_best, beam_width))
     if search == "astar":
         return AStarSearch(n_best)
@@ -263,7 +263,7 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
     probabilities : ndarray of shape (n_spans,)
     log_partition : ndarray of shape (n_sequences,)
     """
-    # Not with a list: which label follows which decides about chunks, so all pairs are looked at.
+    # Without a list of transitions: which label follows which makes a chunk, so all pairs are read.
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     log_partition = np.empty(len(offsets) - 1)

@@ -13,7 +13,7 @@ _AGAIN = "The arrays of the matrix do not fit together: make it again."
 
 
 def read_offsets(offsets, n_rows, part=slice(None)):
-    """Copy offsets of sequences, or of some that follow each other.
+    """Copy the offsets of sequences, or of consecutive ones among them.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def read_offsets(offsets, n_rows, part=slice(None)):
     n_rows : int
         Number of rows that there are.
     part : slice, default=slice(None)
-        The offsets to copy; others are not looked at, but for the first and the last.
+        The offsets to copy. Of the others, only the first and the last are checked.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def read_offsets(offsets, n_rows, part=slice(None)):
     Raises
     ------
     ValueError
-        If there are no such sequences; it names the first.
+        If the offsets are invalid; the message names the first wrong sequence.
     """
     offsets = np.asarray(offsets)
     if offsets.ndim != 1 or offsets.size == 0 or not np.issubdtype(offsets.dtype, np.integer):
@@ -82,7 +82,7 @@ def to_csr(X, name="X", place="row {}".format):
     Raises
     ------
     ValueError
-        If they do not; it names the row.
+        If they do not fit; the message names the row.
     """
     if X.format in _CHECKS:
         _CHECKS[X.format](X, name, place)
@@ -450,19 +450,19 @@ def select_rows(X, rows, name="X", place="row {}".format):
     ----------
     X : ndarray or csr_matrix
     rows : ndarray of int of shape (n_selected,) or slice
-        Numbers of rows that there are, or the first row and the end.
+        Numbers of existing rows, or a slice from the first row to the end.
     name, place : object
         As in `to_csr`.
 
     Returns
     -------
     X : ndarray or csr_matrix of shape (n_selected, n_features)
-        With the column indices that there were, right or wrong.
+        With the column indices of `X`, unchecked.
 
     Raises
     ------
     ValueError
-        If the arrays of a sparse matrix have no such rows.
+        If the bounds of a row of a sparse matrix are invalid; the message names it.
     """
     if not sp.issparse(X):
         return X[rows]

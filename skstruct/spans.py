@@ -127,9 +127,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     scoring : str or callable, default="f1"
         What the threshold is to maximise, over the chunks of all folds: "f1", F-beta by its number,
         such as "f0.5" or "f2", or "precision at recall 0.8" for the best precision at a recall of
-        at least so much. A callable ``scoring(precision, recall)`` returns a score to maximise.
+        at least 0.8. A callable ``scoring(precision, recall)`` returns a score to maximise.
     thresholds : int or array-like, default=100
-        Thresholds to compare: so many between 0 and 1, evenly spaced, or these.
+        Number of thresholds to compare, evenly spaced between 0 and 1; or the thresholds.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
     refit : bool, default=True
@@ -153,9 +153,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Labels of the tagger.
     scheme_ : str
-        Scheme of the labels of y, which those of `predict` have: that which the fewest labels
-        break, of "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU" and "BMES"; or "runs" for labels
-        without prefixes, where a run of a label is a chunk.
+        Scheme of the labels of y and of `predict`: the one that the fewest labels break, of "IOB1",
+        "IOB2", "IOE1", "IOE2", "IOBES", "BILOU" and "BMES"; or "runs" for labels without prefixes,
+        where a run of a label is a chunk.
 
     See Also
     --------

@@ -118,7 +118,7 @@ def fit_stream(
     classes : array-like of shape (n_classes,), default=None
         All labels. Needed for a new estimator, unless the first batch has them all.
     n_epochs : int, default=1
-        Most epochs.
+        Largest number of epochs.
     round_size : int, default=None
         Batches in a round. By default, a round is an epoch.
     X_val, y_val : sequences of tokens and of labels, default=None
@@ -128,8 +128,8 @@ def fit_stream(
         :func:`skstruct.metrics.chunk_f1_scorer`. By default, the token accuracy.
     patience : int, default=None
         Rounds without a better score after which to stop. The estimator then returns to its state
-        after the round with the best score, of which a copy is kept, and does so as well if the
-        epochs are over before. With None the last state is kept.
+        after the round with the best score, also if the epochs end first; a copy of that state is
+        held in memory. With None the last state is kept.
     checkpoint : str or path-like, default=None
         File in the format of skops, written after each round. If the file exists, learning goes on
         after the round that it holds, and comes to the same bits as without a break, provided that

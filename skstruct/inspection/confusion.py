@@ -146,8 +146,8 @@ class ChunkConfusionDisplay(_SequenceConfusion):
     Parameters
     ----------
     confusion_matrix : ndarray of shape (n_types + 1, n_types + 1)
-        Number or share of chunks, from the true type to the predicted one; the last row has
-        predicted chunks that are none, the last column true ones that were missed.
+        Number or share of chunks, from the true type to the predicted one. The last row counts
+        predicted chunks without a counterpart, the last column true ones that were missed.
     display_labels : list of str
         Types, and ``"(none)"``.
 

@@ -251,7 +251,7 @@ class PenaltyPathDisplay:
         Raises
         ------
         ValueError
-            If it is not fitted, or something else.
+            If `estimator` is not a fitted `CRFTaggerCV`.
         """
         if not all(hasattr(estimator, name) for name in ("l2s_", "l1s_", "cv_results_")):
             raise ValueError(f"Expected a fitted CRFTaggerCV, got {type(estimator).__name__}.")
@@ -311,7 +311,7 @@ class SpanThresholdDisplay:
     Parameters
     ----------
     precision, recall : ndarray of shape (n_thresholds,)
-        Those of the chunks that are predicted above each threshold.
+        Precision and recall of the chunks that are predicted above each threshold.
     thresholds : ndarray of shape (n_thresholds,)
         The thresholds.
     best_threshold : float, default=None

@@ -25,8 +25,8 @@ def chunk_error_report(
     """Report the kinds of errors of predicted chunks, and four scores of them.
 
     In the first table each chunk counts once: it is right; it has the wrong type, the wrong
-    boundary, or both, beside a true chunk that it overlaps; it was missed or invented. Pairs that
-    have most in common are made first.
+    boundary, or both, beside a true chunk that it overlaps; it was missed or invented. The most
+    similar chunks are paired first.
 
     The second table has the four scores of SemEval-2013 task 9, as nervaluate counts them. Chunks
     are "correct" by both boundary and type ("strict"), by the boundary alone ("exact", and
@@ -50,8 +50,8 @@ def chunk_error_report(
     -------
     report : str or dict
         As a dict, ``report["errors"]`` has for each type, and for ``"all"``, the counts "right",
-        "wrong type", "wrong boundary", "both wrong", "missed" and "invented". Those of pairs are in
-        the row of the true type. ``report["strict"]``, "exact", "partial" and "type" have the
+        "wrong type", "wrong boundary", "both wrong", "missed" and "invented". A pair counts in the
+        row of its true type. ``report["strict"]``, "exact", "partial" and "type" have the
         counts "correct", "incorrect", "partial", "missed" and "spurious", and "precision",
         "recall" and "f1-score".
 
