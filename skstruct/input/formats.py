@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from itertools import chain, pairwise
+from itertools import chain
 from numbers import Integral, Number
 
 import numpy as np
@@ -458,5 +458,7 @@ def shape_predictions(values, offsets, format):
 
 def split_sequences(values, offsets):
     """Object array of the values of each sequence, from a list or array of all values."""
-    parts = (values[a:b] for a, b in pairwise(offsets.tolist()))
-    return np.fromiter(parts, dtype=object, count=len(offsets) - 1)
+    parts, bounds = np.empty(len(offsets) - 1, dtype=object), offsets.tolist()
+    for i in range(len(parts)):
+        parts[i] = values[bounds[i] : bounds[i + 1]]
+    return parts
