@@ -44,6 +44,6 @@ inner_jit = partial(jit, no_cpython_wrapper=True)
 inner_lean_jit = partial(lean_jit, no_cpython_wrapper=True)
 # For kernels that numba copies into their callers. Most have one caller: on its own, such a kernel
 # would be compiled, and then once more as a part of each kernel that calls its caller. Without
-# these, a first fit takes a tenth to a sixth longer to compile.
+# these, the first fit of a CRF takes 1.15 to 1.4 times as long to compile.
 inline_jit = partial(jit, inline="always")
 inline_lean_jit = partial(lean_jit, inline="always")
