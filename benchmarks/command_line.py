@@ -3,7 +3,8 @@
     python -m benchmarks.command_line
 
 The commands of the guide's tutorial, each a process of its own, with its seconds of processor time
-and of the clock. What they print is printed.
+and of the clock, and imports beside them, which show where the time of short ones goes. What they
+print is printed.
 """
 
 import os
@@ -28,7 +29,8 @@ COMMANDS = {
     "tag the test set": "tag -m chunker.skops test.txt -o tagged.txt",
     "tag a sentence": "tag -m chunker.skops sentence.txt",
 }
-OFTEN = ("show the help", "tag a sentence")
+IMPORTS = {"import of the package": "skstruct", "import of scikit-learn": "sklearn.base"}
+OFTEN = ("show the help", "tag a sentence", *IMPORTS)
 
 
 def write_files(folder, quick):
@@ -42,11 +44,11 @@ def write_files(folder, quick):
     (folder / "sentence.txt").write_text(SENTENCE)
 
 
-def run(command, folder):
-    """Output of a command, and its seconds of the processor and of the clock."""
+def run(arguments, folder):
+    """Output of a Python process, and its seconds of the processor and of the clock."""
     before, begin = _child_seconds(), time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "skstruct", *command.split()],
+        [sys.executable, *arguments],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -65,20 +67,24 @@ def _child_seconds():
 def main():
     """Run the commands, and write the table."""
     arguments = parse(make_parser(__doc__, repeat=9))
-    rows = []
+    rows, processes = [], {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, arguments.quick)
         for title, command in COMMANDS.items():
             command = command.replace("B-NP", "B-CITY") if arguments.quick else command
+            processes[title] = f"skstruct {command}", ["-m", "skstruct", *command.split()]
+        for title, module in IMPORTS.items():
+            processes[title] = f"import {module}", ["-c", f"import {module}"]
+        for title, (shown, process) in processes.items():
             n_runs = arguments.repeat if title in OFTEN else 1
-            runs = [run(command, folder) for _ in range(n_runs)]
-            print(f"$ skstruct {command}\n{runs[-1][0]}", flush=True)
+            runs = [run(process, folder) for _ in range(n_runs)]
+            print(f"$ {shown}\n{runs[-1][0]}", flush=True)
             columns = zip(*(seconds for _, seconds in runs), strict=True)
-            rows.append([title, f"`{command}`", *(median_and_range(c, 2) for c in columns)])
+            rows.append([title, f"`{shown}`", *(median_and_range(c, 2) for c in columns)])
     with open_report("command_line", arguments) as report:
         note = f"Medians and ranges; {arguments.repeat} runs of short commands. {machine()}"
-        head = ["", "`skstruct`", "processor, s", "clock, s"]
+        head = ["", "", "processor, s", "clock, s"]
         report.write("seconds", table(head, rows, left=(0, 1)), note)
 
 
