@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
 
 from skstruct.crfsuite.algorithms import most_iterations
-from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences
+from skstruct.crfsuite.items import LabelLists, as_sequences, as_tokens, count_sequences
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
@@ -18,6 +18,12 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, FitTasks
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
+
+
+def _batch_of(xseq):
+    """Batch of one sequence; tokens may be an iterator."""
+    tokens = as_tokens(xseq)
+    return [tokens if hasattr(tokens, "shape") else list(tokens)]
 
 
 @set_module("skstruct.crfsuite")
@@ -286,7 +292,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         labels : list of str
         """
-        return self._fitted().tagger_.tag(xseq)
+        return self._fitted().estimator_.predict(_batch_of(xseq))[0]
 
     @reads_one_fit
     def predict_marginals(self, X):
@@ -322,7 +328,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        return self._as_dicts(self._fitted().tagger_._set(xseq).marginals())
+        return self._as_dicts(self._fitted().estimator_.predict_proba(_batch_of(xseq))[0])
 
     @reads_one_fit
     def score(self, X, y) -> float:
