@@ -182,7 +182,13 @@ def prediction_table(task):
         choices = task.by_prediction(loss=loss)
         if "vote" in choices:
             rows.append(prediction_row(task, f"{title}, each its own", choices))
-    for vote in task.find("VRDA", prediction="vote"):
+    losses = list(LOSS_NAMES)
+
+    def in_order(choice):
+        parameters = choice.parameters
+        return losses.index(parameters["loss"]), parameters["l1"], parameters["max_iter"]
+
+    for vote in sorted(task.find("VRDA", prediction="vote"), key=in_order):
         found = (task.find("VRDA", **{**vote.parameters, "prediction": p}) for p in PREDICTIONS)
         choices = {p: choice[0] for p, choice in zip(PREDICTIONS, found, strict=True) if choice}
         if len(choices) == len(PREDICTIONS):
