@@ -21,7 +21,7 @@ from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
 def _batch_of(xseq):
-    """Batch of one sequence; tokens may be an iterator."""
+    """Batch of one sequence, which may be an iterator over tokens."""
     tokens = as_tokens(xseq)
     return [tokens if hasattr(tokens, "shape") else list(tokens)]
 
