@@ -84,11 +84,14 @@ class Family:
         self.default = compiler(function) if default else None
         self._numba_type_ = FamilyType(self)
 
-    def of(self, *classes):
-        """Decorate the member of some classes; the decorated function is the compiled member."""
+    def of(self, *classes, compiler=None):
+        """Decorate the member of some classes; the decorated function is the compiled member.
+
+        A long member may have a compiler of its own, so that it is not inlined.
+        """
 
         def register(function):
-            member = self._compiler(function)
+            member = (compiler or self._compiler)(function)
             if is_outside(function):
                 outside.update(classes)
             self.members.update(dict.fromkeys(classes, member))

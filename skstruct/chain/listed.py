@@ -48,7 +48,7 @@ from skstruct.chain.protocol import (
     zero_counts,
 )
 from skstruct.chain.ties import first_largest, next_largest
-from skstruct.compiled.jit import inline_jit, inline_lean_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sum_in_lanes
 from skstruct.compiled.tables import MAX_SPREAD, exp_nonpositive
 
@@ -301,28 +301,22 @@ def listed_max_buffer(edges, length):
     return np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
 
 
-@step_max.of(Listed, Growing)
+@step_max.of(Listed, Growing, compiler=inner_lean_jit)
 def listed_step_max(edges, buffer, t, previous, out):
     """Maximum over the listed transitions and the best of the others."""
-    extend_listed(edges, buffer[0], buffer[1], previous, out)
-
-
-@inline_lean_jit
-def extend_listed(edges, mark, best, previous, out):
-    """Compute the maxima of `step_max`, given marks of labels and a list of the best ones."""
-    n_labels = edges.default.shape[0]
-    n_best = 1
-    best[0] = first_largest(previous, n_labels)
+    (mark, best), n_labels, first = buffer, edges.default.shape[0], np.uint64(0)
+    best[0], n_best = first_largest(previous, n_labels), 1
     for j in range(n_labels):
         mark[j] = -1
     for j in range(n_labels):
-        high = -np.inf
-        for m in range(edges.indptr[j], edges.indptr[j + 1]):
-            i = edges.origin[m]
+        high, last = -np.inf, np.uint64(edges.indptr[j + 1])
+        for m in range(first, last):
+            # Of an unsigned index, no code looks whether it counts from the end.
+            i = np.uint32(edges.origin[m])
             mark[i] = j
             x = previous[i] + edges.score[m]
             high = x if x > high else high
-        if edges.default[j] == 0.0 and edges.indptr[j + 1] - edges.indptr[j] < n_labels:
+        if edges.default[j] == 0.0 and last - first < n_labels:
             # The best label that is not listed for j.
             m = 0
             while m < MOST_TRIED and mark[best[m]] == j:
@@ -333,12 +327,13 @@ def extend_listed(edges, mark, best, previous, out):
             if m < MOST_TRIED:
                 high = max(high, previous[best[m]])
             else:
-                first, last = edges.indptr[j], edges.indptr[j + 1]
-                high = max(high, best_unlisted(previous, edges.origin, first, last))
+                ends = edges.indptr[j], edges.indptr[j + 1]
+                high = max(high, best_unlisted(previous, edges.origin, *ends))
         out[j] = high
+        first = last
 
 
-@inline_lean_jit
+@inner_lean_jit
 def best_unlisted(x, listed, first, last):
     """Maximum of the items at positions that are not in ``listed[first:last]``, in order."""
     high, start = -np.inf, 0
@@ -454,16 +449,43 @@ def listed_sum_buffer(factors, n):
     return np.ones((4, n))
 
 
-@step_sum.of(ListedFactors)
+@step_sum.of(ListedFactors, compiler=inner_lean_jit)
 def listed_step_sum(factors, buffer, t, previous, out):
     """Sum over the listed transitions, plus the remainder of a total of one."""
-    into_labels(previous, factors, buffer[2], out)
+    edges, first, cancelled = factors.edges, np.uint64(0), False
+    for j in range(out.shape[0]):
+        last = np.uint64(edges.indptr[j + 1])
+        others, listed = 1.0, 0.0
+        for m in range(first, last):
+            a = previous[np.uint32(edges.origin[m])]
+            others -= a
+            listed += a * factors.linear_t[m]
+        out[j] = factors.default[j] * max(others, 0.0) + listed
+        cancelled |= out[j] < CANCELLED * factors.default[j]
+        first = last
+    if cancelled:
+        sum_terms_into(factors, buffer[2], previous, out)
 
 
-@step_back.of(ListedFactors)
+@step_back.of(ListedFactors, compiler=inner_lean_jit)
 def listed_step_back(factors, buffer, t, q, out):
     """Sum over the listed transitions, plus the remainder of the total."""
-    from_labels(q, factors, buffer[3], out)
+    leaving, shares = factors.edges.leaving, buffer[3]
+    for j in range(q.shape[0]):
+        shares[j] = factors.default[j] * q[j]
+    total, first, cancelled = sum_in_lanes(shares), np.uint64(0), False
+    for i in range(out.shape[0]):
+        last = np.uint64(leaving.indptr[i + 1])
+        others, listed = total, 0.0
+        for k in range(first, last):
+            j = np.uint32(leaving.into[k])
+            others -= shares[j]
+            listed += factors.linear[k] * q[j]
+        out[i] = max(others, 0.0) + listed
+        cancelled |= out[i] < CANCELLED * total
+        first = last
+    if cancelled:
+        sum_terms_from(factors, q, CANCELLED * total, out)
 
 
 @reached.of(ListedFactors)
@@ -496,47 +518,29 @@ def sum_unlisted(x, weights, listed, first, last):
     return total
 
 
-@inline_lean_jit
-def into_labels(previous, factors, ones, out):
-    """``out[j] = sum_i previous[i] m[i, j]``; the items of ``previous`` sum to one."""
-    edges, first = factors.edges, 0
+@inner_lean_jit
+def sum_terms_into(factors, ones, previous, out):
+    """Compute the sums of `listed_step_sum` that cancel, term by term."""
+    edges = factors.edges
     for j in range(out.shape[0]):
-        last, base = edges.indptr[j + 1], factors.default[j]
-        others, listed = 1.0, 0.0
-        for m in range(first, last):
-            # Of an unsigned index, no code looks whether it counts from the end.
-            a = previous[np.uint32(edges.origin[m])]
-            others -= a
-            listed += a * factors.linear_t[m]
-        if base > 0.0:
-            total = base * max(others, 0.0) + listed
-            if total < CANCELLED * base:
-                others = sum_unlisted(previous, ones, edges.origin, first, last)
-                total = base * others + listed
-            listed = total
-        out[j] = listed
-        first = last
+        base = factors.default[j]
+        if out[j] < CANCELLED * base:
+            first, last, listed = edges.indptr[j], edges.indptr[j + 1], 0.0
+            for m in range(first, last):
+                listed += previous[edges.origin[m]] * factors.linear_t[m]
+            out[j] = base * sum_unlisted(previous, ones, edges.origin, first, last) + listed
 
 
-@lean_jit
-def from_labels(q, factors, shares, out):
-    """``out[i] = sum_j m[i, j] q[j]``; ``shares`` is workspace."""
+@inner_lean_jit
+def sum_terms_from(factors, q, least, out):
+    """Compute the sums of `listed_step_back` that cancel, term by term."""
     leaving = factors.edges.leaving
-    for j in range(q.shape[0]):
-        shares[j] = factors.default[j] * q[j]
-    total, first = sum_in_lanes(shares), 0
     for i in range(out.shape[0]):
-        last = leaving.indptr[i + 1]
-        others, listed = total, 0.0
-        for k in range(first, last):
-            j = np.uint32(leaving.into[k])
-            others -= shares[j]
-            listed += factors.linear[k] * q[j]
-        others = max(others, 0.0)
-        if others + listed < CANCELLED * total:
-            others = sum_unlisted(q, factors.default, leaving.into, first, last)
-        out[i] = others + listed
-        first = last
+        if out[i] < least:
+            first, last, listed = leaving.indptr[i], leaving.indptr[i + 1], 0.0
+            for k in range(first, last):
+                listed += factors.linear[k] * q[leaving.into[k]]
+            out[i] = sum_unlisted(q, factors.default, leaving.into, first, last) + listed
 
 
 # ------------------------------------------------------------------------------------------- counts
@@ -576,13 +580,13 @@ def listed_add_edge(edges, counts, t, i, s, weight):
         counts[place] += weight
 
 
-@collect.of(ListedFactors)
+@collect.of(ListedFactors, compiler=inner_lean_jit)
 def listed_collect(factors, buffer, t, weight, alpha, q, counts):
     """Add products for listed transitions; `finish` multiplies them by the factors."""
     leaving = factors.edges.leaving
     for i in range(alpha.shape[0]):
         a = weight * alpha[i]
-        for k in range(leaving.indptr[i], leaving.indptr[i + 1]):
+        for k in range(np.uint64(leaving.indptr[i]), np.uint64(leaving.indptr[i + 1])):
             counts[k] += a * q[np.uint32(leaving.into[k])]
 
 
