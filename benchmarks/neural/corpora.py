@@ -21,7 +21,7 @@ TASKS = {
     "hapt": Task(corpora.CORPORA["hapt"], again=False, tuned=True),
     "ocr": Task(corpora.CORPORA["ocr"], again=True, tuned=True),
     "conll2002-ned": Task(corpora.CORPORA["conll2002-ned"], again=False, settings=LONG, tuned=True),
-    "wordseg-as": Task(corpora.CORPORA["wordseg-as"], again=True, settings=LONG),
+    "wordseg-as": Task(corpora.CORPORA["wordseg-as"], again=True, settings=LONG, tuned=True),
     "conll2000": Task(corpora.CORPORA["conll2000"], again=True, settings=LONG, tuned=True),
 }
 # The tasks of Figure 1 of the paper of 2018; tags of the Wall Street Journal are not at hand.
