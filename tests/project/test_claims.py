@@ -130,9 +130,9 @@ SOURCES = {
             for name in ("averaged perceptron", "CRF by SGD")
         ),
     ),
-    "With 1,001 labels this is some 15 to 30 times faster": (
+    "L-BFGS is more than 50 times faster, and prediction more than 20 times": (
         "label_sets/microseconds.md",
-        lambda t: all(15 <= t("| 1001 |", c) <= 30 for c in (4, 7, 10)),
+        lambda t: t("| 1001 |", 4) > 50 and min(t("| 1001 |", c) for c in (7, 10)) > 20,
     ),
     "with uniform sampling in 11.7, 31.3 and 64.0": (
         "sdca_paper/methods_by_updates.md",
