@@ -99,8 +99,13 @@ class SeparateFactors(NamedTuple):
 
 @edges_of.of(Chain)
 def dense_edges(chain, length):
-    """Transition scores of a model."""
-    return Dense(chain.transition.copy())
+    """Transition scores of a model, copied by a loop: numba takes longer to compile `copy`."""
+    k = chain.transition.shape[0]
+    scores = np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            scores[i, j] = chain.transition[i, j]
+    return Dense(scores)
 
 
 @width.of(Dense, Separate)

@@ -58,7 +58,7 @@ def value_of(data, k):
     return 1.0 if data.shape[0] == 0 else data[k]
 
 
-@lean_jit
+@inline_lean_jit
 def emission_scores(rows, first, last, chain, out):
     """Write the scores of the rows ``first:last`` into ``out``, without start and end."""
     linear_scores(rows, first, last, chain.weights, chain.intercept, out)
@@ -105,7 +105,7 @@ def sequence_scores(rows, first, last, chain, out):
     add_boundary(chain.start, chain.end, out, last - first)
 
 
-@lean_jit
+@inline_lean_jit
 def add_boundary(start, end, out, length):
     """Add the biases of the first and the last token to the scores of one sequence."""
     if length > 0:
