@@ -31,7 +31,7 @@ from skstruct.chain.protocol import (
 )
 from skstruct.chain.ties import first_largest_sum
 from skstruct.compiled.jit import inline_lean_jit, jit
-from skstruct.compiled.rows import add_outer, largest, max_plus, vector_matrix
+from skstruct.compiled.rows import add_outer, copy_matrix, largest, max_plus, vector_matrix
 from skstruct.compiled.tables import tabulate
 
 # With at most so many labels, comparing all of them is faster than selecting some.
@@ -99,12 +99,9 @@ class SeparateFactors(NamedTuple):
 
 @edges_of.of(Chain)
 def dense_edges(chain, length):
-    """Transition scores of a model, copied by a loop: numba takes longer to compile `copy`."""
-    k = chain.transition.shape[0]
-    scores = np.empty((k, k))
-    for i in range(k):
-        for j in range(k):
-            scores[i, j] = chain.transition[i, j]
+    """Transition scores of a model."""
+    scores = np.empty(chain.transition.shape)
+    copy_matrix(chain.transition, scores)
     return Dense(scores)
 
 

@@ -38,7 +38,7 @@ from skstruct.chain.protocol import (
     width,
 )
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
-from skstruct.compiled.rows import largest
+from skstruct.compiled.rows import copy_matrix, largest
 from skstruct.compiled.tables import exp_all
 
 # Smaller forward probabilities are not trusted where some labellings are impossible. Backward
@@ -104,17 +104,9 @@ def scaled_forward(rows, length, factors, forbids, buffer, alpha, scale):
         clear_impossible(kept, rows)
     log_z += forward(rows, length, factors, buffer, alpha, scale)
     if forbids and loses_paths(kept, rows, factors, alpha, scale):
-        restore(kept, rows)
+        copy_matrix(kept, rows)
         return log_z, False
     return log_z, True
-
-
-@inline_jit
-def restore(kept, scores):
-    """Copy ``kept`` into ``scores``; numba takes seconds to compile a slice assignment."""
-    for t in range(kept.shape[0]):
-        for j in range(kept.shape[1]):
-            scores[t, j] = kept[t, j]
 
 
 @inline_jit

@@ -464,7 +464,8 @@ def listed_step_sum(factors, buffer, t, previous, out):
         cancelled |= out[j] < CANCELLED * factors.default[j]
         first = last
     if cancelled:
-        sum_terms_into(factors, buffer[2], previous, out)
+        tables = edges.indptr, edges.origin, factors.linear_t, factors.default
+        sum_terms(previous, buffer[2], *tables, CANCELLED, out)
 
 
 @step_back.of(ListedFactors, compiler=inner_lean_jit)
@@ -485,7 +486,8 @@ def listed_step_back(factors, buffer, t, q, out):
         cancelled |= out[i] < CANCELLED * total
         first = last
     if cancelled:
-        sum_terms_from(factors, q, CANCELLED * total, out)
+        tables = leaving.indptr, leaving.into, factors.linear, buffer[2]
+        sum_terms(q, factors.default, *tables, CANCELLED * total, out)
 
 
 @reached.of(ListedFactors)
@@ -519,28 +521,19 @@ def sum_unlisted(x, weights, listed, first, last):
 
 
 @inner_lean_jit
-def sum_terms_into(factors, ones, previous, out):
-    """Compute the sums of `listed_step_sum` that cancel, term by term."""
-    edges = factors.edges
+def sum_terms(x, weights, indptr, listed, factors, bases, least, out):
+    """Compute sums that cancel, below ``least`` times their base, term by term.
+
+    ``out[j] = bases[j] sum x[i] weights[i] + sum x[i] factors[m]``, where the first sum is over the
+    labels ``i`` that are not listed for ``j``, and the second over those that are, at positions
+    ``m`` in ``listed``.
+    """
     for j in range(out.shape[0]):
-        base = factors.default[j]
-        if out[j] < CANCELLED * base:
-            first, last, listed = edges.indptr[j], edges.indptr[j + 1], 0.0
+        if out[j] < least * bases[j]:
+            first, last, total = indptr[j], indptr[j + 1], 0.0
             for m in range(first, last):
-                listed += previous[edges.origin[m]] * factors.linear_t[m]
-            out[j] = base * sum_unlisted(previous, ones, edges.origin, first, last) + listed
-
-
-@inner_lean_jit
-def sum_terms_from(factors, q, least, out):
-    """Compute the sums of `listed_step_back` that cancel, term by term."""
-    leaving = factors.edges.leaving
-    for i in range(out.shape[0]):
-        if out[i] < least:
-            first, last, listed = leaving.indptr[i], leaving.indptr[i + 1], 0.0
-            for k in range(first, last):
-                listed += factors.linear[k] * q[leaving.into[k]]
-            out[i] = sum_unlisted(q, factors.default, leaving.into, first, last) + listed
+                total += x[listed[m]] * factors[m]
+            out[j] = bases[j] * sum_unlisted(x, weights, listed, first, last) + total
 
 
 # ------------------------------------------------------------------------------------------- counts

@@ -7,7 +7,7 @@ the registers.
 
 import numpy as np
 
-from skstruct.compiled.jit import inline_jit, inner_lean_jit, lean_jit
+from skstruct.compiled.jit import inline_jit, inline_lean_jit, inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import (
     GROUP,
     LANES,
@@ -177,6 +177,14 @@ def add_outer(weight, x, y, out):
     for i in range(out.shape[0]):
         for j in range(n):
             out[i, j] += weight * x[i] * y[j]
+
+
+@inline_lean_jit
+def copy_matrix(matrix, out):
+    """Copy a matrix; numba takes longer to compile `copy`, and seconds for a slice assignment."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[i, j]
 
 
 @inner_lean_jit

@@ -107,6 +107,23 @@ def test_marginals_are_those_of_all_sequences(case):
     assert_allclose(counts, expected[first, edges.leaving.into], atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "scores",
+    [[[0.0, -40, -40], [-200, 0, -200]], [[0.0, -200, -200], [-40, 0, -40]]],
+    ids=["forward", "backward"],
+)
+def test_sums_do_not_cancel(scores):
+    # Nearly all of the total belongs to a listed transition that hardly counts.
+    scores, transition = np.array(scores), np.zeros((3, 3))
+    transition[0, 1] = -60
+    expected_log_z, expected_node, _ = naive.listed_marginals(scores, transition)
+    factors = factors_of(listed(transition, np.empty((0, 0), bool)), 2)
+    node, counts = np.empty(scores.shape), np.zeros(1)
+    log_z = forward_backward(scores.copy(), 2, factors, node, np.empty(2), 1.0, counts)
+    assert_allclose(log_z, expected_log_z, rtol=1e-12)
+    assert_allclose(node, expected_node, rtol=1e-9, atol=1e-12)
+
+
 def chunks(n_labels, *, seed=0, n_sequences=30):
     """Sequences in which few transitions occur."""
     rng = np.random.default_rng(seed)
