@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.beam import n_possible
-from skstruct.chain.listed import Leaving, Listed, collect_transitions, list_chain
+from skstruct.chain.dense import Dense
+from skstruct.chain.listed import Leaving, Listed, collect_transitions, with_edges
 from skstruct.chain.protocol import chain_factors, memory_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import longest
@@ -57,26 +58,25 @@ def list_transitions(transition, programme, wanted=None):
 
     Returns
     -------
-    listed : Listed or None
-        None if there are few labels, or too many transitions for a list to pay.
+    edges : Listed or Dense
+        All transitions if there are few labels, or too many to list for a list to pay.
     """
-    n_labels = len(transition)
+    n_labels, every = len(transition), Dense(transition)
     limits = LIMITS[programme]
     if n_labels < limits.fewest_labels:
-        return None
+        return every
     wanted = np.empty((0, 0), bool) if wanted is None else wanted
     most = int(min(limits.most, limits.rise * n_labels) * n_labels**2)
     *into, leaving = collect_transitions(transition, wanted, most)
     listed = Listed(*into, Leaving(*leaving))
-    return listed if len(listed.indptr) else None
+    return listed if len(listed.indptr) else every
 
 
 def with_list(chain, programme):
     """Weights of a chain with listed transitions if all tokens share them and that pays."""
     if not chain.may_list:
         return chain
-    listed = list_transitions(chain.transition, programme)
-    return chain if listed is None else list_chain(chain, listed)
+    return with_edges(list_transitions(chain.transition, programme), chain)
 
 
 def require_decoding_memory(chain, offsets, n_ranges):

@@ -62,6 +62,12 @@ def to_offsets(lengths):
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
+def ranges(starts, lengths):
+    """Numbers of some ranges, one range after the other, and the offsets of the ranges."""
+    offsets = to_offsets(lengths)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
+
+
 def to_csr(X, name="X", place="row {}".format):
     """Convert a sparse matrix to CSR, if its arrays fit each other and its shape.
 
@@ -474,9 +480,7 @@ def select_rows(X, rows, name="X", place="row {}".format):
     if wrong.any():
         i, n = rows[wrong.argmax()], len(X.indices)
         raise wrong_bounds(place(i), name, X.indptr[i : i + 2], n)
-    counts = ends - starts
-    indptr = to_offsets(counts)
-    source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
+    source, indptr = ranges(starts, ends - starts)
     arrays = X.data[source], X.indices[source], indptr
     return sp.csr_matrix(arrays, shape=(len(rows), X.shape[1]))
 

@@ -13,6 +13,7 @@ from skstruct.matrices import (
     canonical,
     hstack,
     pack_matrix,
+    ranges,
     read_offsets,
     select_rows,
     stack_sequences,
@@ -357,11 +358,7 @@ default=None
         if indices.ndim != 1:
             raise IndexError("A batch has one axis: use a 1-D index array or mask.")
         all_offsets = read_offsets(self.offsets, self.n_rows)
-        lengths = np.diff(all_offsets)[indices]
-        offsets = to_offsets(lengths)
-        # Row numbers of the selected sequences, without a Python loop over them.
-        rows = np.arange(offsets[-1]) + np.repeat(all_offsets[indices] - offsets[:-1], lengths)
-        return self._select(rows, offsets)
+        return self._select(*ranges(all_offsets[indices], np.diff(all_offsets)[indices]))
 
     def _select(self, rows, offsets):
         transition_X = self.transition_X

@@ -120,7 +120,7 @@ def steps():
 def _steps_of_fit():
     transitions, partly = {"transition_features": True}, {"partly": True}
     yield _step(fit, "CRFTagger", LONG, typical=True)
-    for options in ({}, {"order": 2}, {"order": 2, "l1": 0.1}):
+    for options in ({}, {"l1": 0.1}, {"order": 2}, {"order": 2, "l1": 0.1}):
         # Enough tokens for the stochastic start of L-BFGS.
         options, typical = {"max_iter": 1, **options}, "order" not in options
         yield _step(fit, "CRFTagger", options, n_sequences=MANY_TOKENS // 3, typical=typical)

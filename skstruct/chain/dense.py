@@ -65,6 +65,11 @@ class Dense(NamedTuple):
 
     log: np.ndarray  # (n_labels, n_labels), from row to column
 
+    @property
+    def n_scores(self):
+        """Number of transitions with a score of their own."""
+        return self.log.size
+
 
 class DenseFactors(NamedTuple):
     """Exponentials of shared transition scores; counts are summed over all tokens."""

@@ -15,6 +15,7 @@ Where the difference would cancel, the sum is taken term by term: sums are those
 but for rounding.
 """
 
+from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,11 @@ class Listed(NamedTuple):
     origin: np.ndarray  # (nnz,) int32, first label, in increasing order for each second label
     score: np.ndarray  # (nnz,)
     leaving: Leaving
+
+    @property
+    def n_scores(self):
+        """Number of transitions with a score of their own."""
+        return self.score.size
 
 
 class Growing(NamedTuple):
@@ -205,13 +211,28 @@ def read_scores(transition, listed, scale):
             listed.score[m] = scale * transition[listed.origin[m], j]
 
 
-def list_chain(chain, listed):
-    """Chain with listed transitions, whose scores are read from its matrix."""
+@singledispatch
+def with_edges(edges, chain):
+    """Weights with a list of transitions if the edges are one, else the same."""
+    return chain
+
+
+@with_edges.register(Listed)
+def list_chain(listed, chain):
+    """Chain with listed transitions, whose scores are read from its matrix into a new array."""
+    listed = listed._replace(score=np.empty_like(listed.score))
     read_scores(chain.transition, listed, 1.0)
     return ListedChain(*chain, listed)
 
 
-def grow_list(chain, listed):
+@singledispatch
+def with_growing_edges(edges, chain):
+    """Weights with a list of transitions that can grow if the edges are one, else the same."""
+    return chain
+
+
+@with_growing_edges.register(Listed)
+def grow_list(listed, chain):
     """Chain whose list of transitions can grow; scores are read at the first visit.
 
     Memory for entries that may be added is reserved, but not touched.

@@ -81,9 +81,9 @@ def linear_scores(rows, first, last, weights, bias, out):
         if n_labels < LANES:
             narrow_scores(rows, a, b, weights, bias, row)
         elif rows.data.shape[0] == 0:
-            sum_rows(bias, weights, rows.indices, None, a, b, row)
+            sum_rows(bias, weights, rows.indices, None, None, a, b, row)
         else:
-            sum_rows(bias, weights, rows.indices, rows.data, a, b, row)
+            sum_rows(bias, weights, rows.indices, rows.data, None, a, b, row)
 
 
 @inline_lean_jit

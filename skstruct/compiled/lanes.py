@@ -31,28 +31,22 @@ if numba.config.DISABLE_JIT:
     def prefetch(array, position):
         """Ask for no data: interpreted code gains nothing from it."""
 
-    def sum_block(initial, matrix, rows, values, first, last, j, out):
+    def sum_block(initial, matrix, rows, values, threshold, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        Values of None are all one. If ``matrix`` is a vector, rows begin at ``rows[k]``.
+        An `initial` of None is zero, values of None are all one. If ``matrix`` is a vector, rows
+        begin at ``rows[k]``. With a threshold, a number ``v`` of the matrix becomes
+        ``v - min(max(v, -threshold), threshold)``.
         """
         width = matrix.shape[1] if matrix.ndim == 2 else 1
-        out[j : j + LANES] = initial[j : j + LANES]
+        out[j : j + LANES] = 0.0 if initial is None else initial[j : j + LANES]
         for k in range(first, last):
             place = rows[k] * width + j
+            block = matrix.ravel()[place : place + LANES]
+            if threshold is not None:
+                block = block - np.minimum(np.maximum(block, -threshold), threshold)
             x = 1.0 if values is None else values[k]
-            out[j : j + LANES] += x * matrix.ravel()[place : place + LANES]
-
-    def sum_shrunk_block(vector, rows, values, first, last, j, threshold, out):
-        """Sum weighted rows of a vector as `sum_block`, from zero, with every number shrunk.
-
-        A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
-        """
-        out[j : j + LANES] = 0.0
-        for k in range(first, last):
-            block = vector[rows[k] + j : rows[k] + j + LANES]
-            x = 1.0 if values is None else values[k]
-            out[j : j + LANES] += x * (block - np.minimum(np.maximum(block, -threshold), threshold))
+            out[j : j + LANES] += x * block
 
     def sum_groups(vector, n_groups):
         """Sum of the first groups of four blocks, lane by lane and then over the lanes."""
@@ -188,67 +182,46 @@ else:
         return types.void(array, types.intp), codegen
 
     @intrinsic
-    def sum_block(typing, initial, matrix, rows, values, first, last, j, out):
+    def sum_block(typing, initial, matrix, rows, values, threshold, first, last, j, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
-        Values of None are all one. If ``matrix`` is a vector, rows begin at ``rows[k]``.
+        An `initial` of None is zero, values of None are all one. If ``matrix`` is a vector, rows
+        begin at ``rows[k]``. With a threshold, a number ``v`` of the matrix becomes
+        ``v - min(max(v, -threshold), threshold)``.
         """
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
-            start, weights, places, target = (
-                code.array(signature.args[i], args[i]) for i in (0, 1, 2, 7)
-            )
+
+            def array(i):
+                kind = signature.args[i]
+                return None if kind == types.none else code.array(kind, args[i])
+
+            start, weights, places, factors, target = map(array, (0, 1, 2, 3, 8))
             width = builder.extract_value(weights.shape, 1) if matrix.ndim == 2 else _INT(1)
-            factors = None if values == types.none else code.array(values, args[3])
+            if threshold != types.none:
+                high, low = code.spread(args[4]), code.spread(builder.fneg(args[4]))
 
             def step(totals, k):
                 row = builder.mul(builder.sext(code.item(places, k), _INT), width)
-                _, block = code.block(weights, builder.add(row, args[6]))
+                _, block = code.block(weights, builder.add(row, args[7]))
+                if threshold != types.none:
+                    within = code.larger(block, low)
+                    within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
+                    block = builder.fsub(block, within)
                 if factors is None:
                     return [builder.fadd(totals[0], block)]
                 return [code.add_product(totals[0], code.spread(code.item(factors, k)), block)]
 
-            _, total = code.block(start, args[6])
-            (total,) = code.over_rows([total], args[4], args[5], step)
-            code.store(total, code.block(target, args[6])[0])
+            total = ir.Constant(_BLOCK, [0.0] * LANES)
+            if start is not None:
+                _, total = code.block(start, args[7])
+            (total,) = code.over_rows([total], args[5], args[6], step)
+            code.store(total, code.block(target, args[7])[0])
             return context.get_dummy_value()
 
-        return types.void(
-            initial, matrix, rows, values, types.intp, types.intp, types.intp, out
-        ), codegen
-
-    @intrinsic
-    def sum_shrunk_block(typing, vector, rows, values, first, last, j, threshold, out):
-        """Sum weighted rows of a vector as `sum_block`, from zero, with every number shrunk.
-
-        A number ``v`` becomes ``v - min(max(v, -threshold), threshold)``.
-        """
-
-        def codegen(context, builder, signature, args):
-            code = _Code(context, builder)
-            weights, places, target = (code.array(signature.args[i], args[i]) for i in (0, 1, 7))
-            factors = None if values == types.none else code.array(values, args[2])
-            high, low = code.spread(args[6]), code.spread(builder.fneg(args[6]))
-
-            def step(totals, k):
-                row = builder.sext(code.item(places, k), _INT)
-                _, block = code.block(weights, builder.add(row, args[5]))
-                within = code.larger(block, low)
-                within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
-                block = builder.fsub(block, within)
-                if factors is None:
-                    return [builder.fadd(totals[0], block)]
-                return [code.add_product(totals[0], code.spread(code.item(factors, k)), block)]
-
-            zero = ir.Constant(_BLOCK, [0.0] * LANES)
-            (total,) = code.over_rows([zero], args[3], args[4], step)
-            code.store(total, code.block(target, args[5])[0])
-            return context.get_dummy_value()
-
-        return types.void(
-            vector, rows, values, types.intp, types.intp, types.intp, types.float64, out
-        ), codegen
+        n = types.intp
+        return types.void(initial, matrix, rows, values, threshold, n, n, n, out), codegen
 
     @intrinsic
     def sum_groups(typing, vector, n_groups):

@@ -95,14 +95,14 @@ def sum_in_lanes(terms):
 
 
 @inline_jit
-def sum_rows(initial, matrix, rows, values, first, last, out):
+def sum_rows(initial, matrix, rows, values, threshold, first, last, out):
     """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
     See `sum_block` for the other forms of the parameters. At least `LANES` columns are needed.
     """
     n = out.shape[0]
     for j in range(0, n, LANES):
-        sum_block(initial, matrix, rows, values, first, last, min(j, n - LANES), out)
+        sum_block(initial, matrix, rows, values, threshold, first, last, min(j, n - LANES), out)
 
 
 @inline_jit

@@ -11,7 +11,7 @@ import numpy as np
 from skstruct.chain.scores import Rows, TransitionRows
 from skstruct.input.formats import encode_labels
 from skstruct.input.scale import check_sample_weight, check_values
-from skstruct.matrices import are_ones, as_csr, read_only, to_offsets
+from skstruct.matrices import are_ones, as_csr, ranges, read_only, to_offsets
 from skstruct.utils.messages import place, short_repr
 
 # The column indices of kernels have 32 bits.
@@ -43,7 +43,7 @@ class TrainingSet(NamedTuple):
 
     def take(self, sequences):
         """Select sequences by their numbers."""
-        kept, offsets = gather(self.offsets, sequences)
+        kept, offsets = ranges(self.offsets[sequences], np.diff(self.offsets)[sequences])
         rows = take_rows(self.rows, kept)
         weight = read_only(self.sample_weight[sequences])
         token_weight = self.token_weight[kept] if len(self.token_weight) else self.token_weight
@@ -87,20 +87,13 @@ def batch_rows(batch):
     return TransitionRows(*rows, transitions)
 
 
-def gather(offsets, kept):
-    """Positions of the items of selected rows or sequences, and the offsets of the selection."""
-    lengths = np.diff(offsets)[kept]
-    ends = to_offsets(lengths)
-    return np.arange(ends[-1]) + np.repeat(offsets[kept] - ends[:-1], lengths), ends
-
-
 def take_rows(rows, kept):
     """Select rows by their numbers, in this order."""
     return read_only(rows.map(lambda part: _take(part, kept)))
 
 
 def _take(rows, kept):
-    source, indptr = gather(rows.indptr, kept)
+    source, indptr = ranges(rows.indptr[kept], np.diff(rows.indptr)[kept])
     data = rows.data[source] if rows.data.size else rows.data
     return Rows(indptr, rows.indices[source], data)
 

@@ -29,7 +29,7 @@ import numpy as np
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
 from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores
+from skstruct.chain.listed import Listed, ListedChain, ListedFactors, read_scores, with_edges
 from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import (
     add_edge,
@@ -54,7 +54,6 @@ from skstruct.learning.layout import (
     add_state_gradient,
     shrink,
     shrink_states,
-    shrunk_state_scores,
     squared_feature_norm,
     state_scores,
 )
@@ -188,9 +187,10 @@ class DualFreeAscent:
 
     def _visit(self, vector, order, strength):
         """Visit sequences one after the other."""
-        likelihood, threshold = self._likelihood, self._l1 / self._l2
+        likelihood = self._likelihood
+        threshold = self._l1 / self._l2 if self._l1 else None
         chain = likelihood.shape.split(vector)
-        shrunk = likelihood.with_list(likelihood.shape.shrunk(vector, threshold), own=True)
+        shrunk = with_edges(likelihood.edges, likelihood.shape.shrunk(vector, threshold))
         work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
         for part in portions(np.diff(likelihood.offsets)[order], work):
             where = likelihood.features, likelihood.offsets, order[part]
@@ -224,9 +224,9 @@ class DualFreeAscent:
 def new_memory(likelihood):
     """Memory of the sequences before the first epoch; None if it is too large."""
     n_rows, n_sequences = likelihood.n_tokens, len(likelihood.sample_weight)
-    k, listed = likelihood.shape.n_labels, likelihood.listed
+    k = likelihood.shape.n_labels
     n_slabs = n_rows if likelihood.shape.kind.per_token else n_sequences
-    n_transitions = k * k + likelihood.shape.n_more if listed is None else len(listed.score)
+    n_transitions = likelihood.edges.n_scores + likelihood.shape.n_more
     if 4 * (n_rows * k + n_slabs * n_transitions) > _MOST_MEMORY:
         return None
     return Memory(
@@ -296,8 +296,8 @@ def dual_free_epoch(
     shrunk : Chain, TransitionChain, ListedChain or SecondOrderChain
         The weights, which are the entries of `chain` shrunk, changed. Its state weights are not
         used. Without a threshold, features of transitions may have the same array as in `chain`.
-    threshold : float
-        ``l1 / l2``.
+    threshold : float or None
+        ``l1 / l2``. None in place of zero: numba then leaves the other branches out.
     free : Chain, TransitionChain or SecondOrderChain
         One for biases, transitions and triples that may change, zero for others. All entries of
         ``weights`` change, including those that are no weights of the model.
@@ -319,7 +319,7 @@ def dual_free_epoch(
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
     terms = np.empty((2, length * n_labels))
     most = age = FRESH * n_labels
-    least = LEAST_MOVE if threshold > 0.0 else -1.0
+    least = -1.0 if threshold is None else LEAST_MOVE
     for visit in range(order.shape[0]):
         i = order[visit]
         a, b = offsets[i], offsets[i + 1]
@@ -328,7 +328,8 @@ def dual_free_epoch(
         if a == b:
             continue
         gold = labels[a:b]
-        shrunk_scores(features, chain, shrunk, threshold, a, b, scores)
+        state_scores(features, chain.weights, threshold, n_labels, a, b, scores)
+        add_bias_scores(shrunk, b - a, scores)
         add_cost(cost, gold, scores)
         if age >= most:
             shrink_transitions(shrunk, chain, threshold)
@@ -359,17 +360,6 @@ def dual_free_epoch(
         shrink_visited(shrunk, chain, features, a, b, threshold)
         clear(change)
     return True
-
-
-@inline_jit
-def shrunk_scores(features, chain, shrunk, threshold, first, last, out):
-    """Write the scores of the rows ``first:last``, one sequence."""
-    if threshold > 0.0:
-        n_labels = out.shape[1]
-        shrunk_state_scores(features, chain.weights, threshold, n_labels, first, last, out)
-    else:
-        state_scores(features, chain.weights, out.shape[1], first, last, out)
-    add_bias_scores(shrunk, last - first, out)
 
 
 @inline_jit
@@ -695,7 +685,7 @@ def shrink_visited(shrunk, chain, features, first, last, threshold):
 @shrink_visited.of(TransitionChain)
 def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
     """Shrink the visited weights of transition features, and the matrix of transitions."""
-    if threshold > 0.0:
+    if threshold is not None:
         vectors = chain.transition_weights, threshold, shrunk.transition_weights
         shrink_states(features.transitions, chain.transition.size, first + 1, last, *vectors)
     shrink_matrix(chain.transition, threshold, shrunk.transition)

@@ -11,19 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.chain.scores import Rows, longest, value_of
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.chain.scores import Rows, value_of
+from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import (
     AHEAD,
     LANES,
     prefetch,
     scatter_block,
     scatter_unit_block,
-    sum_shrunk_block,
 )
 from skstruct.compiled.rows import sum_rows
 from skstruct.input.training_set import take_rows
-from skstruct.matrices import read_only
+from skstruct.matrices import ranges, read_only, to_offsets
 
 # The highest bit marks the last label of a short row. So there are at most 32,767 labels, and more
 # than 2e9 transitions.
@@ -158,7 +157,6 @@ def _weighted_rows(rows, weight):
     return read_only(Rows(rows.indptr, rows.indices, data))
 
 
-@jit
 def group_by_feature(rows, labels, n_features, none):
     """Sort the occurrences by feature.
 
@@ -174,30 +172,38 @@ def group_by_feature(rows, labels, n_features, none):
     order : ndarray of shape (n_seen,), int32
         The features by first appearance: neighbours in the text become neighbours in memory.
     """
-    colptr = np.zeros(n_features + 1, np.int64)
-    order = np.empty(n_features, np.int32)
-    n_seen = 0
+    colptr, order = np.zeros(n_features + 1, np.int64), np.empty(n_features, np.int32)
+    seen_labels = np.empty(len(rows.indices), none.dtype)
+    seen_values = np.empty(len(rows.data))
+    n_seen = sort_occurrences(rows, labels, colptr, seen_labels, seen_values, order)
+    return colptr, seen_labels, seen_values, order[:n_seen]
+
+
+@lean_jit
+def sort_occurrences(rows, labels, colptr, seen_labels, seen_values, order):
+    """Fill in the results of `group_by_feature`; return the number of features that occur."""
+    n_features, n_seen, end = order.shape[0], 0, 0
     for f in rows.indices:
-        if colptr[f + 1] == 0:
+        if colptr[f] == 0:
             order[n_seen] = f
             n_seen += 1
-        colptr[f + 1] += 1
+        colptr[f] += 1
     for f in range(n_features):
-        colptr[f + 1] += colptr[f]
-    fill = np.empty(n_features, np.int64)
-    for f in range(n_features):
-        fill[f] = colptr[f]
-    unit = rows.data.shape[0] == 0
-    seen_labels = np.empty(rows.indices.shape[0], none.dtype)
-    seen_values = np.empty(rows.data.shape[0])
+        count = colptr[f]
+        colptr[f] = end
+        end += count
     for t in range(rows.indptr.shape[0] - 1):
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
-            m = fill[rows.indices[k]]
+            m = colptr[rows.indices[k]]
+            colptr[rows.indices[k]] = m + 1
             seen_labels[m] = labels[t]
-            if not unit:
+            if seen_values.shape[0] > 0:
                 seen_values[m] = abs(rows.data[k])
-            fill[rows.indices[k]] += 1
-    return colptr, seen_labels, seen_values, order[:n_seen]
+    # Each feature's pointer is now where the next one begins.
+    for f in range(n_features, 0, -1):
+        colptr[f] = colptr[f - 1]
+    colptr[0] = 0
+    return n_seen
 
 
 def lay_out(observed, n_labels, min_freq, every_label):
@@ -223,74 +229,62 @@ def lay_out(observed, n_labels, min_freq, every_label):
     ValueError
         If there are more weights than the kernels can count.
     """
-    layout = RowLayout(*place_rows(*observed, n_labels, float(min_freq), every_label))
-    if layout.n_places > np.iinfo(np.int32).max:
+    colptr, seen_labels, seen_values, order = observed
+    kept, width = np.empty_like(seen_labels), np.zeros(len(colptr) - 1, np.int32)
+    if every_label and min_freq <= 0:
+        width[order] = n_labels
+    else:
+        frequency = np.full(n_labels, -1.0)
+        select_labels(colptr, seen_labels, seen_values, float(min_freq), frequency, kept, width)
+    is_full = width[order] >= FULL_SHARE * n_labels
+    short, full = order[~is_full & (width[order] > 0)], order[is_full]
+    of_short, starts = ranges(colptr[short], width[short])
+    n_short, n_full = int(starts[-1]), len(full) * n_labels
+    if n_short + n_full > np.iinfo(np.int32).max:
         raise ValueError(
-            f"{layout.n_places} weights are more than the 2,147,483,647 that are supported; "
+            f"{n_short + n_full} weights are more than the 2,147,483,647 that are supported; "
             "use fewer features or a larger min_freq."
         )
-    return layout
+    labels = kept[of_short]
+    labels[starts[1:] - 1] += np.iinfo(labels.dtype).max // 2 + 1
+    place = np.full(len(width), -1, np.int32)
+    place[short], place[full] = starts[:-1], np.arange(n_short, n_short + n_full, n_labels)
+    partly = full[width[full] < n_labels]
+    of_partly, _ = ranges(colptr[partly], width[partly])
+    is_weight = np.zeros((len(partly), n_labels), bool)
+    is_weight[np.repeat(np.arange(len(partly)), width[partly]), kept[of_partly]] = True
+    row, label = np.nonzero(~is_weight)
+    pinned = place[partly][row] + label.astype(np.int32)
+    width[full] = n_labels
+    return RowLayout(place, width, labels, pinned, n_short + n_full)
 
 
-@jit
-def place_rows(colptr, seen_labels, seen_values, order, n_labels, min_freq, every_label):
-    """Compute the fields of `RowLayout`; places that are too large for their type are wrong."""
-    n_features = colptr.shape[0] - 1
-    freq = np.empty(n_labels)
-    seen = np.empty(n_labels, np.bool_)
-    labels = np.empty(n_labels, np.int64)
-    place = np.full(n_features, -1, np.int32)
-    width = np.zeros(n_features, np.int32)
-    short, n_pinned = 0, 0
-    for f in order:
-        n = row_labels(
-            f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, labels
-        )
-        if n >= FULL_SHARE * n_labels:
-            n_pinned += n_labels - n
-        else:
-            short += n
-    short_labels = np.empty(short, seen_labels.dtype)
-    pinned, last = np.empty(n_pinned, np.int32), last_bit(short_labels)
-    at_short, at_full, at_pinned = 0, short, 0
-    for f in order:
-        n = row_labels(
-            f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, labels
-        )
-        if n >= FULL_SHARE * n_labels:
-            place[f], width[f] = at_full, n_labels
-            m = 0
-            for y in range(n_labels):
-                if m < n and labels[m] == y:
-                    m += 1
-                else:
-                    pinned[at_pinned] = at_full + y
-                    at_pinned += 1
-            at_full += n_labels
-        elif n > 0:
-            place[f], width[f] = at_short, n
-            for m in range(n):
-                short_labels[at_short + m] = labels[m] | (last if m == n - 1 else 0)
-            at_short += n
-    return place, width, short_labels, pinned, at_full
+@lean_jit
+def select_labels(colptr, seen_labels, seen_values, min_freq, frequency, kept, width):
+    """Write the labels that features have weights for, and their number.
 
-
-@inner_jit
-def row_labels(f, colptr, seen_labels, seen_values, min_freq, every_label, freq, seen, out):
-    """Write the labels that feature ``f`` has weights for, in order; return their number."""
-    n_labels = freq.shape[0]
-    for y in range(n_labels):
-        freq[y] = 0.0
-        seen[y] = every_label
-    for m in range(colptr[f], colptr[f + 1]):
-        freq[seen_labels[m]] += value_of(seen_values, m)
-        seen[seen_labels[m]] = True
-    n = 0
-    for y in range(n_labels):
-        if seen[y] and freq[y] >= min_freq:
-            out[n] = y
-            n += 1
-    return n
+    Parameters
+    ----------
+    frequency : ndarray of shape (n_labels,)
+        Workspace, all -1.
+    kept : ndarray of shape (n_entries,)
+        Receives the labels of each feature in order, the first of its part.
+    width : ndarray of shape (n_features,)
+        Receives their number.
+    """
+    for f in range(width.shape[0]):
+        for m in range(colptr[f], colptr[f + 1]):
+            y = seen_labels[m]
+            if frequency[y] < 0.0:
+                frequency[y] = 0.0
+            frequency[y] += value_of(seen_values, m)
+        n = 0
+        for y in range(frequency.shape[0]):
+            if frequency[y] >= min_freq:
+                kept[colptr[f] + n] = y
+                n += 1
+            frequency[y] = -1.0
+        width[f] = n
 
 
 @inner_lean_jit
@@ -301,30 +295,39 @@ def last_bit(labels):
 
 def point_to_rows(rows, layout):
     """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
-    pointers = row_pointers(rows, layout.place, layout.width)
+    n = len(rows.indices)
+    unit = bool(np.all((rows.data == 0) | (rows.data == 1)))
+    indptr, places = np.zeros(len(rows.indptr), np.int64), np.empty(n, np.int32)
+    data = np.empty(0 if unit else n)
+    widths = np.empty(np.diff(rows.indptr).max(initial=0), np.int32)
+    n_kept = write_pointers(rows, layout.place, layout.width, widths, indptr, places, data)
+    # Pages that nothing was written to take no memory.
+    pointers = indptr, places[:n_kept], data[:n_kept]
     return StateFeatures(*pointers, layout.labels, len(layout.labels))
 
 
-@jit
-def row_pointers(rows, place, width):
+@lean_jit
+def write_pointers(rows, place, width, widths, indptr, places, data):
     """Replace features by the starts of their rows; drop what changes no score and no gradient.
 
     That is features without a weight, and occurrences with the value 0: that of a feature that is
     False, such as half of those of sklearn-crfsuite's tutorial. If all other values are one, none
     is kept. The features of a token are sorted by decreasing width, which makes the ends of rows
     predictable for the processor.
+
+    Parameters
+    ----------
+    widths : ndarray of shape (n_features_of_a_token,)
+        Workspace.
+    indptr, places, data : ndarray
+        Receive the fields of `StateFeatures`.
+
+    Returns
+    -------
+    n_kept : int
+        Number of occurrences that are kept.
     """
-    unit, n_kept = True, 0
-    for k in range(rows.indices.shape[0]):
-        x = value_of(rows.data, k)
-        if place[rows.indices[k]] >= 0 and x != 0.0:
-            unit &= x == 1.0
-            n_kept += 1
-    indptr = np.zeros(rows.indptr.shape[0], np.int64)
-    places = np.empty(n_kept, np.int32)
-    widths = np.empty(longest(rows.indptr, 0, indptr.shape[0] - 1), np.int32)
-    data = np.empty(0 if unit else n_kept)
-    begin = 0
+    unit, begin = data.shape[0] == 0, 0
     for t in range(indptr.shape[0] - 1):
         n = 0
         for k in range(rows.indptr[t], rows.indptr[t + 1]):
@@ -345,7 +348,7 @@ def row_pointers(rows, place, width):
             n += 1
         begin += n
         indptr[t + 1] = begin
-    return indptr, places, data
+    return begin
 
 
 @lean_jit
@@ -461,16 +464,14 @@ def restrict(layout, features):
     place, width = layout.place[features], layout.width[features]
     rows = np.flatnonzero(place >= 0)
     rows = rows[np.argsort(place[rows])]
-    ends = np.cumsum(width[rows], dtype=np.int64)
-    starts = ends - width[rows]
+    starts = to_offsets(width[rows])
     own_place = np.full(len(features), -1, np.int32)
-    own_place[rows] = starts
+    own_place[rows] = starts[:-1]
     # Short rows come first, and only these have labels.
     short = rows[: np.searchsorted(place[rows], len(layout.labels))]
-    n_short = int(ends[len(short) - 1]) if len(short) else 0
-    where = np.arange(n_short) + np.repeat(place[short] - starts[: len(short)], width[short])
-    labels, nothing = layout.labels[where], np.empty(0, np.int32)
-    return RowLayout(own_place, width, labels, nothing, int(ends[-1]) if len(ends) else 0)
+    of_short, _ = ranges(place[short], width[short])
+    nothing = np.empty(0, np.int32)
+    return RowLayout(own_place, width, layout.labels[of_short], nothing, int(starts[-1]))
 
 
 def _pointers(feature, n_features):
@@ -512,45 +513,12 @@ def end_of_full_rows(features, first, last):
     return k
 
 
-@inner_jit
-def state_scores(features, theta, n_labels, first, last, out):
-    """Write the scores of the rows ``first:last``, without biases, into ``out``."""
-    unit = features.data.shape[0] == 0
-    places, data = features.places, features.data
-    zero, final = np.zeros(n_labels), last_bit(features.labels)
-    end = features.indptr[last]
-    for t in range(first, last):
-        score = out[t - first]
-        a, b = features.indptr[t], features.indptr[t + 1]
-        for k in range(a + AHEAD, min(b + AHEAD, end)):
-            prefetch(theta, places[k])
-        if n_labels < LANES:
-            for j in range(n_labels):
-                score[j] = 0.0
-        else:
-            c = end_of_full_rows(features, a, b)
-            if unit:
-                sum_rows(zero, theta, places, None, a, c, score)
-            else:
-                sum_rows(zero, theta, places, data, a, c, score)
-            a = c
-        for k in range(a, b):
-            x = value_of(data, k)
-            p = places[k]
-            if p >= features.full_from:
-                for j in range(n_labels):
-                    score[j] += x * theta[p + j]
-            else:
-                code = 0
-                while code < final:
-                    code = np.int64(features.labels[p])
-                    score[code & (final - 1)] += x * theta[p]
-                    p += 1
+@inner_lean_jit
+def state_scores(features, vector, threshold, n_labels, first, last, out):
+    """Write the scores of the rows ``first:last``, without biases, into ``out``.
 
-
-@lean_jit
-def shrunk_state_scores(features, vector, threshold, n_labels, first, last, out):
-    """Write the scores of the rows ``first:last``, with every weight shrunk."""
+    With a threshold, weights are the entries of the vector, shrunk by it.
+    """
     unit = features.data.shape[0] == 0
     places, data = features.places, features.data
     final, end = last_bit(features.labels), features.indptr[last]
@@ -564,12 +532,10 @@ def shrunk_state_scores(features, vector, threshold, n_labels, first, last, out)
                 score[j] = 0.0
         else:
             c = end_of_full_rows(features, a, b)
-            for j in range(0, n_labels, LANES):
-                at = min(j, n_labels - LANES)
-                if unit:
-                    sum_shrunk_block(vector, places, None, a, c, at, threshold, score)
-                else:
-                    sum_shrunk_block(vector, places, data, a, c, at, threshold, score)
+            if unit:
+                sum_rows(None, vector, places, None, threshold, a, c, score)
+            else:
+                sum_rows(None, vector, places, data, threshold, a, c, score)
             a = c
         for k in range(a, b):
             x = value_of(data, k)
@@ -630,7 +596,9 @@ def squared_feature_norm(features, t):
 
 @lean_jit
 def shrink(value, threshold):
-    """Move a number towards zero; minus infinity stays."""
+    """Move a number towards zero; minus infinity stays. Without a threshold, all stay."""
+    if threshold is None:
+        return value
     return value - min(max(value, -threshold), threshold)
 
 

@@ -6,10 +6,10 @@ Where some labels are unknown, the likelihood is that of all labellings that agr
 import numpy as np
 from scipy.special import logsumexp
 
-from skstruct.chain.dense import Chain, DenseFactors
+from skstruct.chain.dense import Chain, Dense, DenseFactors
 from skstruct.chain.family import family, needed
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
-from skstruct.chain.listed import ListedFactors, list_chain
+from skstruct.chain.listed import ListedFactors, with_edges
 from skstruct.chain.per_token import TransitionChain
 from skstruct.chain.protocol import creating, edges_of, factors_of, finish, zero_counts
 from skstruct.chain.scores import add_boundary, add_cost, longest, path_score
@@ -56,6 +56,8 @@ class Likelihood:
     ----------
     shape, partial, cost : object
         As given.
+    edges : Listed or Dense
+        The transitions: those with a weight, if it pays to list them. Scores are not read.
     """
 
     def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST):
@@ -64,28 +66,16 @@ class Likelihood:
         self.sample_weight = training_set.sample_weight
         self.shape, self.partial, self.cost = shape, partial, cost
         self._vectors = []
-        self.listed = None
+        zero = shape.no_transitions()
         if shape.kind.may_list and not partial:
-            size = shape.cuts[-1] + 3 * shape.n_labels
-            zero = shape.constrained(np.zeros(size)).transition
-            self.listed = list_transitions(zero, "sums", transition)
+            self.edges = list_transitions(zero, "sums", transition)
+        else:
+            self.edges = Dense(zero)
 
     def first_order(self, vector):
         """The same without triples, for a vector of first order."""
         model = vector.shape, vector.transition, self.partial, self.cost
         return Likelihood(self.features, self, *model)
-
-    def with_list(self, chain, own=False):
-        """Weights of a chain with listed transitions if that pays, else the same.
-
-        Those that change have a list of their own, so that threads may have different ones.
-        """
-        if self.listed is None:
-            return chain
-        listed = self.listed
-        if own:
-            listed = listed._replace(score=np.empty_like(listed.score))
-        return list_chain(chain, listed)
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -112,7 +102,7 @@ class Likelihood:
 
     def _nll(self, theta, counted, curved):
         """Function that adds the gradient, or the curvature, of a range of sequences."""
-        chain, features = self.with_list(self.shape.constrained(theta)), self.features
+        chain, features = with_edges(self.edges, self.shape.constrained(theta)), self.features
         labels, weight = self.labels, self.sample_weight
         # The curvature depends on labels only by their costs.
         partial = True if self.partial and not curved else None
@@ -142,23 +132,20 @@ class Likelihood:
 
     def __getstate__(self):
         # Without the buffers of the last call.
-        listed = self.listed
-        if listed is not None:
-            listed = listed._replace(score=np.zeros_like(listed.score))
-        return {**vars(self), "listed": listed, "_vectors": []}
+        return {**vars(self), "_vectors": []}
 
     def __setstate__(self, state):
         vars(self).update(state)
         # Arrays that come from another process may be read-only, for which other kernels would be
         # compiled.
-        self.features, self.listed = writable(self.features), writable(self.listed)
+        self.features, self.edges = writable(self.features), writable(self.edges)
         self.labels = writable(self.labels)
         self.offsets = read_only(self.offsets)
         self.sample_weight, self.cost = read_only(self.sample_weight), read_only(self.cost)
 
     def __sizeof__(self):
         # Schedulers use the size to decide whether to move it to another machine.
-        arrays = self.features, self.listed, self.labels, self.offsets, self.sample_weight
+        arrays = self.features, self.edges, self.labels, self.offsets, self.sample_weight
         return object.__sizeof__(self) + count_bytes(arrays)
 
     @property
@@ -267,7 +254,7 @@ def nll_gradient(
 def chain_scores(features, chain, first, last, out):
     """Write the scores of the rows ``first:last``, one sequence."""
     n_labels = chain.transition.shape[0]
-    state_scores(features, chain.weights, n_labels, first, last, out)
+    state_scores(features, chain.weights, None, n_labels, first, last, out)
     add_bias_scores(chain, last - first, out)
 
 
@@ -325,9 +312,8 @@ def write_token_edges(chain, features, first, last, edges):
     n_transitions = chain.transition.size
     scores = edges.log.reshape(edges.log.shape[0], n_transitions)
     bias = chain.transition.reshape(n_transitions)
-    state_scores(
-        features.transitions, chain.transition_weights, n_transitions, first + 1, last, scores[1:]
-    )
+    where = n_transitions, first + 1, last
+    state_scores(features.transitions, chain.transition_weights, None, *where, scores[1:])
     for t in range(1, last - first):
         for p in range(n_transitions):
             scores[t, p] += bias[p]

@@ -414,11 +414,14 @@ class VectorShape(NamedTuple):
     @property
     def n_more(self):
         """Number of scores of transitions beyond those of a matrix: triples that are allowed."""
-        k = self.n_labels
-        zero = np.zeros((k, k))
+        return self.kind.n_more(self.no_transitions())
+
+    def no_transitions(self):
+        """Matrix of transition scores where no transition has a weight."""
+        zero = np.zeros((self.n_labels, self.n_labels))
         if self.possible is not None:
             zero[~self.possible.transition] = -np.inf
-        return self.kind.n_more(zero)
+        return zero
 
     def with_states(self, n_places):
         """Shape of a vector with so many places of state weights."""
@@ -443,10 +446,10 @@ class VectorShape(NamedTuple):
         """
         n_state = self.cuts[0]
         rest = vector[n_state:]
-        rest = rest - np.clip(rest, -threshold, threshold)
+        rest = rest - (0.0 if threshold is None else np.clip(rest, -threshold, threshold))
         chain = self.with_states(0).split(rest)
         whole = self.split(vector)
-        kept = ("weights", *self.kind.of_features) if threshold == 0 else ("weights",)
+        kept = ("weights", *self.kind.of_features) if threshold is None else ("weights",)
         return chain._replace(**{name: getattr(whole, name) for name in kept})
 
     def constrained(self, theta):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.chain.listed import grow_list
+from skstruct.chain.dense import Dense
+from skstruct.chain.listed import with_growing_edges
 from skstruct.chain.scores import Rows
 from skstruct.compiled.jit import jit
 from skstruct.compiled.rows import sort_rows
@@ -432,14 +433,13 @@ class OnlineLearner:
 
     def _list_transitions(self, state):
         """State of a pass, with listed transitions if that pays, and its work."""
-        n_labels = self._model.n_labels
-        listed = None
+        transition = state.chain.transition
+        edges = Dense(transition)
         if self.rule._lists and state.chain.may_list:
-            listed = list_transitions(state.chain.transition, "online")
-        if listed is None:
-            return state, chain_work(n_labels, self._model.order)
-        work_per_row = chain_work(n_labels) - n_labels**2 + len(listed.score)
-        return state._replace(chain=grow_list(state.chain, listed)), work_per_row
+            edges = list_transitions(transition, "online")
+        work_per_row = chain_work(len(transition), self._model.order)
+        work_per_row += edges.n_scores - transition.size
+        return state._replace(chain=with_growing_edges(edges, state.chain)), work_per_row
 
     def draw_samples(self, offsets, random_state):
         """Draw the samples of an epoch in their order, and the sequence that each belongs to."""

@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import longest, value_of
 from skstruct.compiled.jit import inner_jit, jit
-from skstruct.input.training_set import gather
-from skstruct.matrices import to_offsets
+from skstruct.matrices import ranges, to_offsets
 from skstruct.rerankers.base import BaseReranker, learn_in_portions, without_shared
 from skstruct.rerankers.losses import (
     LOSSES,
@@ -360,7 +359,7 @@ def _extended(array, n):
 
 def _moving_candidates(offsets, mistaken, change):
     """Candidates in the gradient of each mistake: number per mistake, rows and factors."""
-    rows, ends = gather(offsets, mistaken)
+    rows, ends = ranges(offsets[mistaken], np.diff(offsets)[mistaken])
     moving = change[rows] != 0.0
     counts = np.diff(np.concatenate([[0], np.cumsum(moving)])[ends])
     rows = rows[moving]

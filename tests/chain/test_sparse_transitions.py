@@ -142,8 +142,8 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     sparse = make_objective(data, 6, 9, options)
     list_from(monkeypatch, 100)
     dense = make_objective(data, 6, 9, options)
-    assert sparse.likelihood.listed is not None
-    assert dense.likelihood.listed is None
+    assert isinstance(sparse.likelihood.edges, Listed)
+    assert isinstance(dense.likelihood.edges, Dense)
     theta = random_theta(rng, dense)
     value, gradient = evaluate(sparse, theta, n_jobs)
     expected_value, expected_gradient = evaluate(dense, theta, n_jobs)
@@ -166,7 +166,7 @@ def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, 
     sparse = make_objective(data, 6, 4, (0, False, True, True))
     list_from(monkeypatch, 100)
     dense = make_objective(data, 6, 4, (0, False, True, True))
-    assert len(sparse.likelihood.listed.score) == 16
+    assert sparse.likelihood.edges.n_scores == 16
     found, expected = (ascend(objective, l1) for objective in (sparse, dense))
     assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     assert np.count_nonzero(expected) > 20
@@ -183,7 +183,7 @@ def test_the_start_is_near_the_minimum(always_listed):
     X, y, offsets, _ = chunks(9, n_sequences=200)
     data = packed_set(as_rows(X), offsets, y, np.ones(len(offsets) - 1))
     objective = make_objective(data, 6, 9)
-    assert 0 < len(objective.likelihood.listed.score) < 40
+    assert 0 < objective.likelihood.edges.n_scores < 40
     zero = np.zeros(objective.size)
     minimum = minimize(lambda theta: evaluate(objective, theta), zero, jac=True).fun
     value, _ = evaluate(objective, objective.stochastic_start())
@@ -218,11 +218,12 @@ def test_many_labels_are_listed_and_few_are_not():
     transition[0] = 1.0
     for programme in decoding.LIMITS:
         assert len(decoding.list_transitions(transition, programme).score) == 128
-        assert decoding.list_transitions(transition[:90, :90], programme) is None
+        assert isinstance(decoding.list_transitions(transition[:90, :90], programme), Dense)
     # A share that pays for some programmes.
     for n_rows, listed in ((2, ["sums", "online"]), (6, ["sums"]), (7, [])):
         transition[:n_rows] = 1.0
-        found = [name for name in decoding.LIMITS if decoding.list_transitions(transition, name)]
+        edges = {name: decoding.list_transitions(transition, name) for name in decoding.LIMITS}
+        found = [name for name in edges if isinstance(edges[name], Listed)]
         assert found == listed
 
 
@@ -298,18 +299,18 @@ def test_online_learners_learn_the_same_bits(name, constraint, always_listed, mo
 
     def counted(transition, programme):
         lists.append(decoding.list_transitions(transition, programme))
-        if lists[-1] is not None:
+        if isinstance(lists[-1], Listed):
             n_at_first.append(lists[-1].indptr[-1])
         return lists[-1]
 
     monkeypatch.setattr(learner, "list_transitions", counted)
     listed = clone(tagger).fit(batch, y)
-    assert all(edges is not None for edges in lists)
+    assert all(isinstance(edges, Listed) for edges in lists)
     # Lists grow as the learner goes.
     assert n_at_first[0] < lists[-1].indptr[-1] <= listed.transition_.size
     list_from(monkeypatch, 100)
     dense = clone(tagger).fit(batch, y)
-    assert lists[-1] is None
+    assert isinstance(lists[-1], Dense)
     assert_same_weights(listed, dense)
     assert np.count_nonzero(listed.transition_) > 5
 

@@ -20,13 +20,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger, SequenceBatch
 from skstruct.chain.scores import Rows
+from skstruct.compiled.jit import jit
 from skstruct.learning.ascent import draw_order, halve
-from skstruct.learning.layout import (
-    StateFeatures,
-    lay_out,
-    observe,
-    shrunk_state_scores,
-)
+from skstruct.learning.layout import StateFeatures, lay_out, observe, state_scores
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
@@ -385,7 +381,8 @@ def test_scores_of_shrunk_weights(values, n_labels, all_states):
     vector = np.random.default_rng(0).normal(size=objective.size)
     found, wanted = np.empty((2, len(objective.labels), n_labels))
     n_rows = len(objective.labels)
-    shrunk_state_scores(features, vector, 0.7, n_labels, 0, n_rows, found)
+    kernel = jit(lambda *arguments: state_scores(*arguments))
+    kernel(features, vector, 0.7, n_labels, 0, n_rows, found)
     weights = objective.unpack(np.sign(vector) * np.maximum(np.abs(vector) - 0.7, 0)).weights
     wanted[:] = np.concatenate(X) @ weights
     assert_allclose(found, wanted, atol=1e-12)

@@ -23,6 +23,8 @@ from skstruct import (
     SequenceBatch,
     streams,
 )
+from skstruct.chain.dense import Dense
+from skstruct.chain.listed import Listed
 from skstruct.input.costs import read_label_cost
 from skstruct.input.training_set import as_rows
 from skstruct.learning.objective import CRFObjective
@@ -280,9 +282,9 @@ def test_listed_transitions_give_the_value_of_the_matrix():
     values = []
     for listed in (True, False):
         objective = CRFObjective(training_set(X, codes), 3, k, l2=0.5, cost=cost)
-        assert objective.likelihood.listed is not None
+        assert isinstance(objective.likelihood.edges, Listed)
         if not listed:
-            objective.likelihood.listed = None
+            objective.likelihood.edges = Dense(np.empty((k, k)))
         theta = np.random.default_rng(5).normal(size=objective.size) / 5
         theta[objective.vector.pinned] = 0
         values.append(evaluate(objective, theta))
