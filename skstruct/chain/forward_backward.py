@@ -216,8 +216,10 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
     Counts are divided by what `finish` will multiply them by.
     """
     edges = factors.edges
-    buffer = np.zeros((4, rows.shape[1]))
+    buffer = np.empty((4, rows.shape[1]))
     z, below, beta = buffer[0], buffer[1], buffer[2]
+    for s in range(width(edges, length - 1)):
+        beta[s] = 0.0
     for t in range(length):
         for s in range(width(edges, t)):
             alpha[t, s] = rows[t, s]

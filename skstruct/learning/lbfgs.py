@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.compiled.jit import inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
@@ -143,10 +143,9 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
         elif step == _LONG_RUN and known.order:
             known.settle()
         order = known.order
-        newest_first = np.array(order, np.int64)
-        descent_direction(
-            pairs, rho, newest_first, known.scale, metric, current.gradient, direction
-        )
+        newest_first, products = np.array(order, np.int64), np.empty(len(order))
+        history = pairs, rho, newest_first, products
+        descent_direction(*history, known.scale, metric, current.gradient, direction)
         slope = dot(current.gradient, direction)
         if not order and slope < 0:
             # The curvature is unknown: a step of length one.
@@ -461,16 +460,15 @@ def remember(x_new, x, g_new, g, metric, s, y):
     return dot(s, y), yy
 
 
-@jit
-def descent_direction(pairs, rho, order, scale, metric, g, d):
+@lean_jit
+def descent_direction(pairs, rho, order, alpha, scale, metric, g, d):
     """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
 
     ``pairs[i]`` has the rows ``s`` and ``y`` of a correction pair; ``order`` lists the pairs,
-    newest first. The initial approximation of the inverse Hessian is the diagonal
-    ``scale * metric``.
+    newest first, and ``alpha`` is workspace for them. The initial approximation of the inverse
+    Hessian is the diagonal ``scale * metric``.
     """
     n_pairs = order.shape[0]
-    alpha = np.empty(n_pairs)
     for k in range(g.shape[0]):
         d[k] = -g[k]
     product = dot(pairs[order[0], 0], d) if n_pairs > 0 else 0.0
