@@ -57,18 +57,22 @@ def callables(system, X, y):
 
         crf = CRF(max_iterations=ITERATIONS).fit(X, y)
         return {"`predict_single`": crf.predict_single}, crf.predict
+    from sklearn.base import clone
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    from skstruct import CRFTagger
+    from skstruct import CRFTagger, SequenceVectorizer
 
     tagger = CRFTagger(max_iter=ITERATIONS, tol=100.0)
+    # Its first step changes nothing.
     pipeline = make_pipeline(FunctionTransformer(), tagger).fit(X, y)
+    vectorizing = make_pipeline(SequenceVectorizer(), clone(tagger)).fit(X, y)
     return {
         "`predict`": lambda sentence: tagger.predict([sentence]),
         "`predict_proba`": lambda sentence: tagger.predict_proba([sentence]),
         "`predict_nbest`, 1 best": lambda sentence: tagger.predict_nbest([sentence], n_best=1),
         "`predict` of a pipeline": lambda sentence: pipeline.predict([sentence]),
+        "`predict` after `SequenceVectorizer`": lambda sentence: vectorizing.predict([sentence]),
     }, tagger.predict
 
 

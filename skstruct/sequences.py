@@ -28,6 +28,17 @@ from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
 from skstruct.utils.public_paths import set_module
 
+# Attributes of a batch that are made together.
+_MADE = ("X", "offsets", "keep_zeros")
+
+
+def tokens_of(batch):
+    """Tokens of a batch as they were read, `LooseRows`; None once its arrays have been made."""
+    if not isinstance(batch, SequenceBatch) or batch.transition_X is not None:
+        return None
+    parts = vars(batch)
+    return parts["_loose"][0] if "_loose" in parts and parts.keys().isdisjoint(_MADE) else None
+
 
 @set_module("skstruct")
 class SequenceBatch(FrameConversions):
@@ -124,6 +135,28 @@ class SequenceBatch(FrameConversions):
         if transition_X is not None:
             transition_X = self._as_transitions(transition_X)
             self.transition_X = canonical(transition_X, "transition_X", self._place)
+
+    @classmethod
+    def _of_tokens(cls, tokens, feature_names, make):
+        """Batch that ``make()`` makes when one of its arrays is asked for.
+
+        Making it takes most of the time for one sentence, and the taggers of this package need
+        nothing but `tokens`, its `LooseRows`.
+        """
+        batch = cls.__new__(cls)
+        vars(batch).update(feature_names=feature_names, transition_X=None, _loose=(tokens, make))
+        return batch
+
+    def __getattr__(self, name):
+        loose = vars(self).get("_loose")
+        if loose is None or name not in _MADE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made = loose[1]()
+        # Another thread may do the same: the first one's arrays stay.
+        for part in _MADE:
+            vars(self).setdefault(part, getattr(made, part))
+        vars(self).pop("_loose", None)
+        return vars(self)[name]
 
     @classmethod
     def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None) -> SequenceBatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import count, pairwise, repeat
 from numbers import Integral
+from operator import countOf
 from typing import ClassVar
 
 import numpy as np
@@ -20,15 +21,21 @@ from skstruct.features.tokens import (
     Stream,
     canonical,
     renumber,
+    to_batch,
 )
-from skstruct.features.unseen import warn_of_unseen_attributes
+from skstruct.features.unseen import FEWEST_TOKENS, warn_of_unseen_attributes
+from skstruct.input.formats import copied
 from skstruct.matrices import pieces
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
+from skstruct.utils.options import check_float_dtype
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-# Values of features that `pack` caches, or as many as there are columns if these are more.
+# More sequences gain nothing by being read as a few.
+FEW = 64
+# Values of features that are remembered for the next call, or as many as there are columns if these
+# are more.
 _MOST_VALUES = 1 << 16
 
 
@@ -234,6 +241,9 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         UserWarning
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
+        few = self._transform_few(X)
+        if few is not None:
+            return few
         check_is_fitted(self)
         # A copy, because reading adds the lengths of arrays that were not in the training data.
         stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
@@ -242,6 +252,26 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         matrix = canonical(data, columns, indptr, len(self.vocabulary_), stream.dtype)
         warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
         return stream.to_batch(matrix, self.feature_names_)
+
+    def _transform_few(self, X):
+        """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""
+        # Not `check_is_fitted`, which takes as long as to read three tokens.
+        loose = self.read_few(X) if "feature_names_" in vars(self) else None
+        if loose is None:
+            return None
+        n_tokens, n_known = len(loose.ends) - 1, np.count_nonzero(loose.columns >= 0)
+        if n_tokens >= FEWEST_TOKENS and n_known <= len(loose.columns) / 2:
+            return None
+        n_columns, names, dtype = len(self.vocabulary_), self.feature_names_, self.dtype
+
+        def make():
+            ends, columns, values, offsets = loose.copy()
+            values = values if len(values) else np.ones(len(columns), np.int8)
+            return to_batch(
+                canonical(values, columns, ends, n_columns, dtype), offsets, names, dtype
+            )
+
+        return SequenceBatch._of_tokens(loose, names, make)
 
     def pack(self, X):
         """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
@@ -257,19 +287,26 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             What decoders need of the batch that `transform` makes. None if a token repeats an
             attribute, or is no dict of strings, bools and numbers and no collection of strings.
         """
-        loose = self._known_codes().read_few(X, self.dtype, float(np.finfo(self.dtype).max))
+        loose = self.read_few(X)
         if loose is None:
             return None
         packed = PackedBatch(loose, self.feature_names_)
         return None if packed.repeats else packed
 
-    def _known_codes(self):
-        """Columns of features, remembered from call to call."""
+    def read_few(self, X):
+        """Read a list of a few lists of tokens, `LooseRows`; None for anything else."""
+        if type(X) is not list or not 0 < len(X) <= FEW:
+            return None
+        # All at once: another thread may move them.
+        X = list(map(copied, X.copy()))
+        if countOf(map(type, X), list) < len(X):
+            return None
         codes = vars(self).get("_last_codes")
         if codes is None or codes.vocabulary is not self.vocabulary_:
             most = max(_MOST_VALUES, len(self.vocabulary_))
             codes = self._last_codes = KnownCodes(self.vocabulary_, most)
-        return codes
+        dtype = check_float_dtype(self.dtype)
+        return codes.read_few(X, dtype, float(np.finfo(dtype).max))
 
     def restrict(self, support, indices=False):
         """Keep only some of the attributes, in place and in their order.

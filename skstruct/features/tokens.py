@@ -467,6 +467,11 @@ class LooseRows(NamedTuple):
     values: np.ndarray  # (n_entries,) values, or (0,) when all are one
     offsets: np.ndarray  # (n_sequences + 1,) int64
 
+    def copy(self):
+        """The same with arrays of its own, except the offsets, which are only read."""
+        parts = map(np.ndarray.copy, self[:-1])
+        return LooseRows(*parts, self.offsets)
+
 
 class PackedBatch:
     """Arrays of a batch that decoders need, without matrices.
@@ -583,12 +588,16 @@ class Stream:
 
     def to_batch(self, matrix, feature_names):
         """Batch of the sequences, with the matrix of their tokens."""
-        if matrix.data.dtype == np.int8:
-            matrix.data = shared_ones(matrix.nnz, self.dtype)
-        else:
-            matrix.data = matrix.data.astype(self.dtype, copy=False)
-        offsets = to_offsets(self.sequence_lengths)
-        return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
+        return to_batch(matrix, to_offsets(self.sequence_lengths), feature_names, self.dtype)
+
+
+def to_batch(matrix, offsets, feature_names, dtype):
+    """Batch of a matrix from `canonical`, which is changed."""
+    if matrix.data.dtype == np.int8:
+        matrix.data = shared_ones(matrix.nnz, dtype)
+    else:
+        matrix.data = matrix.data.astype(dtype, copy=False)
+    return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
 
 
 def _chunks(X):

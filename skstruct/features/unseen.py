@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 # Fewer tokens may well have nothing in common with the training data.
-_FEWEST_TOKENS = 20
+FEWEST_TOKENS = 20
 # Most tokens that are looked at.
 _MOST_TOKENS = 500
 # Share of the tokens that must be known.
@@ -26,7 +26,7 @@ def warn_of_unseen_attributes(matrix, n_given):
     n_given : int
         Number of features of all tokens.
     """
-    if matrix.shape[0] < _FEWEST_TOKENS or matrix.nnz > n_given / 2:
+    if matrix.shape[0] < FEWEST_TOKENS or matrix.nnz > n_given / 2:
         return
     some = matrix[_spread(matrix.shape[0])]
     n_tokens = some.shape[0]
@@ -51,8 +51,8 @@ def warn_of_unseen_values(reader, numbers):
     numbers : ndarray of shape (n_templates, n_tokens)
         Numbers of the features, -1 for those that were not seen.
     """
-    is_sentence = len(reader.offsets) == 2 and reader.n_rows < 5 * _FEWEST_TOKENS
-    if is_sentence or reader.n_rows < _FEWEST_TOKENS:
+    is_sentence = len(reader.offsets) == 2 and reader.n_rows < 5 * FEWEST_TOKENS
+    if is_sentence or reader.n_rows < FEWEST_TOKENS:
         return
     patterns = enumerate(reader.patterns)
     own = [(i, p.fields[0]) for i, p in patterns if p.positions.tolist() == [0]]
@@ -72,7 +72,7 @@ def _spread(n_tokens):
 
 
 def _warn_if_few(is_known):
-    if len(is_known) >= _FEWEST_TOKENS and np.mean(is_known) < _FEWEST_KNOWN:
+    if len(is_known) >= FEWEST_TOKENS and np.mean(is_known) < _FEWEST_KNOWN:
         warnings.warn(
             "Nearly no feature of X was seen in training: hardly any token has more than a few of "
             "its features in common with the training data. Check that X has the same columns or "

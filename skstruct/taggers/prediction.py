@@ -21,7 +21,7 @@ from skstruct.input.constraints import (
     minus_infinite,
     no_labelling,
 )
-from skstruct.input.formats import Format, copied_lists, encode_labels, shape_predictions
+from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
@@ -117,7 +117,7 @@ class LinearChainMixin:
             If `X` or `known` is invalid, or a sequence has no possible labelling because of the
             `constraint` and what is known; the message names the sequence.
         """
-        way = short_way(self) if known is None else None
+        way = short_way(self, X) if known is None else None
         labels = None if way is None else way.labels(X)
         if labels is not None:
             return labels
@@ -154,7 +154,7 @@ class LinearChainMixin:
         ValueError
             As in `predict`.
         """
-        way = short_way(self) if known is None else None
+        way = short_way(self, X) if known is None else None
         marginals = None if way is None else way.marginals(X)
         if marginals is not None:
             return marginals
@@ -328,7 +328,7 @@ class LinearChainMixin:
 
     def _best_of_few(self, X):
         """The best `Labelling` of each of a few sequences; None where a batch has to be made."""
-        way = short_way(self)
+        way = short_way(self, X)
         found = None if way is None else way.best(X)
         if found is None:
             return None
@@ -344,9 +344,8 @@ class LinearChainMixin:
 
         For a single sentence, making matrices would take most of the time.
         """
-        if isinstance(X, list) and 0 < len(X) <= _FEW and "vectorizer_" in vars(self):
-            X = copied_lists(X)
-            packed = self.vectorizer_.pack(X) if all(map(_are_tokens, X)) else None
+        if isinstance(X, list) and len(X) <= _FEW and "vectorizer_" in vars(self):
+            packed = self.vectorizer_.pack(X)
             if packed is not None:
                 return Format.TOKENS, packed
         return self._read_X(X)
@@ -419,12 +418,6 @@ class LinearChainMixin:
             return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
 
         return next(kind for kind in KINDS if is_there(kind))
-
-
-def _are_tokens(sequence):
-    """Return True if the first token of a list is a feature dict or a list of strings."""
-    first = sequence[0] if isinstance(sequence, list) and sequence else None
-    return type(first) is dict or (type(first) is list and (not first or type(first[0]) is str))
 
 
 def _check_shape(tagger, name, part, shape):

@@ -11,44 +11,48 @@ sklearn-crfsuite takes 5.5 and 40.
 """
 
 from numbers import Integral
-from operator import countOf, is_
+from operator import is_
 
 import numpy as np
 
 from skstruct.chain.few import label_few, search_few, weigh_few
 from skstruct.decoding import LIMITS
-from skstruct.input.formats import copied, split_sequences
+from skstruct.input.formats import split_sequences
 from skstruct.matrices import read_only
+from skstruct.sequences import tokens_of
 
 # Attribute in which a tagger keeps its short way.
 DERIVED = "_short_way"
-# More sequences gain nothing.
-FEW = 64
 # Batches of at least so many tokens, and more sequences, are compared with the training data.
 _FEWEST_COMPARED, _NEVER_COMPARED = 20, 8
 # Attributes that a short way is built from; it is rebuilt when one has been replaced.
 ALWAYS_LEARNT = ("coef_", "transition_", "intercept_", "start_", "end_")
 _OF_OTHERS = ("transition_coef_", "transition2_", "n_transition_features_in_")
-_HELD = (*ALWAYS_LEARNT, *_OF_OTHERS, "classes_", "vectorizer_", "n_features_in_", "n_jobs")
+_HELD = (*ALWAYS_LEARNT, *_OF_OTHERS, "classes_", "vectorizer_", "feature_names_in_")
+_HELD += ("n_features_in_", "n_jobs")
 
 
-def short_way(tagger):
+def short_way(tagger, X):
     """Short way of a tagger, from its current weights.
 
     Parameters
     ----------
     tagger : LinearChainMixin
+    X : object
+        What is to be tagged.
 
     Returns
     -------
     way : ShortWay or None
-        None where other functions decode: for a tagger that was not fitted on tokens, or that has
-        many labels, or weights of triples or of transition features.
+        None where other functions decode: for X in arrays, and for a tagger that has many labels,
+        or weights of triples or of transition features.
     """
     attributes = vars(tagger)
+    if type(X) is not list and tokens_of(X) is None:
+        return None
     way = attributes.get(DERIVED)
     if way is None or not way.is_of(tagger):
-        if "vectorizer_" not in attributes or not hasattr(tagger, "coef_"):
+        if not hasattr(tagger, "coef_"):
             return None
         # In one assignment: other threads may do the same.
         way = attributes[DERIVED] = ShortWay(tagger)
@@ -63,21 +67,22 @@ class ShortWay:
     Parameters
     ----------
     tagger : LinearChainMixin
-        Fitted on feature dicts or attribute strings.
+        Fitted.
     """
 
     def __init__(self, tagger):
         # Asking for weights may compute them (`PartialFitMixin`).
         self._parts = [getattr(tagger, name, None) for name in _HELD]
-        self._vectorizer = tagger.vectorizer_
-        self._vocabulary = tagger.vectorizer_.vocabulary_
+        self._vectorizer = vars(tagger).get("vectorizer_")
+        self._vocabulary = getattr(self._vectorizer, "vocabulary_", None)
+        self._names = vars(tagger).get("feature_names_in_")
         self._classes = tagger.classes_
         self.chain = self._chain_of(tagger)
 
     def is_of(self, tagger):
         """Return True if a tagger has the very same arrays."""
         same = all(map(is_, self._parts, map(vars(tagger).get, _HELD)))
-        return same and self._vectorizer.vocabulary_ is self._vocabulary
+        return same and getattr(self._vectorizer, "vocabulary_", None) is self._vocabulary
 
     def _chain_of(self, tagger):
         """The weights, None if they have to be decoded otherwise."""
@@ -88,7 +93,8 @@ class ShortWay:
         n_labels, n_jobs = len(chain.transition), tagger.n_jobs
         may_run = n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)
         fewest = min(LIMITS["best"].fewest_labels, LIMITS["sums"].fewest_labels)
-        fits = len(chain.weights) == len(self._vocabulary) and chain.may_list
+        known = self._names if self._vectorizer is None else self._vocabulary
+        fits = known is not None and len(chain.weights) == len(known) and chain.may_list
         if not may_run or not fits or n_labels >= fewest:
             return None
         # Changes in place are to be seen, as in a batch.
@@ -96,14 +102,13 @@ class ShortWay:
         return chain if all(map(np.may_share_memory, chain, given)) else None
 
     def read(self, X):
-        """Read sequences of tokens; None if they are not a short list of lists."""
-        if type(X) is not list or not 0 < len(X) <= FEW:
+        """Tokens of a few sequences, in arrays that may be changed; None where there are none."""
+        if type(X) is list:
+            return None if self._vectorizer is None else self._vectorizer.read_few(X)
+        loose = tokens_of(X)
+        if loose is None or X.feature_names is not self._names:
             return None
-        # All at once: another thread may move them.
-        X = list(map(copied, X.copy()))
-        if countOf(map(type, X), list) < len(X):
-            return None
-        return self._vectorizer._known_codes().read_few(X, self._vectorizer.dtype, np.inf)
+        return loose.copy()
 
     def labels(self, X):
         """Result of `predict`, an object array of lists; None where a batch has to be made."""

@@ -113,8 +113,9 @@ class Persistent:
 
     def _is_learnt(self):
         """Return True if there are learnt attributes."""
-        # A copy of the names: another thread may add what it caches.
-        return any(name.endswith("_") and not name.startswith("__") for name in list(vars(self)))
+        # A copy of the names: another thread may add what it caches. Parameters come first.
+        names = reversed(list(vars(self)))
+        return any(name.endswith("_") and not name.startswith("__") for name in names)
 
     def _restore_state(self):
         pass

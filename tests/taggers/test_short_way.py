@@ -125,7 +125,8 @@ QUESTIONS = {
 def test_the_bits_of_a_batch(kind, X):
     tagger = fitted(kind)
     batch = tagger.vectorizer_.transform(X)
-    assert (short_way(tagger) is None) == (kind in LONG)
+    assert batch.X is not None  # its arrays are there, so the short way is not taken
+    assert (short_way(tagger, X) is None) == (kind in LONG)
     for ask in QUESTIONS.values():
         assert outcome(ask, tagger, X) == outcome(ask, tagger, batch)
 
@@ -134,7 +135,7 @@ def test_the_bits_of_a_batch(kind, X):
 @settings(max_examples=20, deadline=None)
 @given(X=st.one_of(sentences(plain_dicts), sentences(unique)))
 def test_plain_sentences_take_the_short_way(kind, X):
-    way = short_way(fitted(kind))
+    way = short_way(fitted(kind), X)
     # More of them might be so strange that there has to be a warning.
     X = X[:8]
     for answer in (way.labels(X), way.marginals(X), way.best(X)):
@@ -177,7 +178,7 @@ def test_tokens_without_attributes_have_labels():
 def without_short_way(ask, *args):
     """What is answered, or raised, without the short way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prediction, "short_way", lambda tagger: None)
+        patch.setattr(prediction, "short_way", lambda *_: None)
         return outcome(ask, *args)
 
 
@@ -357,7 +358,7 @@ def test_a_vectoriser_with_more_features_reads_nothing_beyond_the_weights():
     tagger = KINDS["CRF"]().fit(X, Y)
     answers(tagger)
     tagger.vectorizer_.fit([*X, [[f"more {i}"] for i in range(1000)]])
-    assert short_way(tagger) is None
+    assert short_way(tagger, X) is None
 
 
 def test_weights_are_not_held_by_what_is_stored():
@@ -367,7 +368,7 @@ def test_weights_are_not_held_by_what_is_stored():
     assert len(pickle.dumps(tagger)) == size
     restored = pickle.loads(pickle.dumps(tagger))
     assert answers(restored) == before
-    assert short_way(restored) is not None
+    assert short_way(restored, X) is not None
     draft = copy(tagger)
     draft.fit(X, Y)
     assert not any(name.startswith("_short") for name in vars(draft))
@@ -432,4 +433,4 @@ def test_pipelines():
     model.fit(plain, y)
     tagger = model.named_steps["tagger"]
     assert_array_equal(model.predict(plain[:1])[0], tagger.predict(plain)[0])
-    assert short_way(tagger) is not None
+    assert short_way(tagger, X) is not None
