@@ -230,10 +230,9 @@ def read_conll(
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
     """
-    layout = columns, label, encoding, separator, comment, skip_docstart
-    parsed = _parsed(path_or_file, *layout)
-    tokens, labels = map(list, zip(*parsed, strict=True))
-    return tokens, None if label is None else labels
+    layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
+    parsed = _parsed(path_or_file, label, encoding, comment, **layout)
+    return next(batched(parsed, None, label is not None))
 
 
 @set_module("skstruct.datasets")
@@ -304,8 +303,8 @@ def iter_conll(
     [['He', 'sleeps'], ['Yes']] [['B-NP', 'B-VP'], ['O']]
     """
     check_count("batch_size", batch_size, none=True)
-    layout = columns, label, encoding, separator, comment, skip_docstart
-    sequences = _parsed(path_or_file, *layout, remembered=_REMEMBERED)
+    layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
+    sequences = _parsed(path_or_file, label, encoding, comment, _REMEMBERED, **layout)
     return sequences if batch_size is None else batched(sequences, batch_size, label is not None)
 
 
@@ -315,7 +314,8 @@ def batched(sequences, batch_size, labelled=True):
     Parameters
     ----------
     sequences : iterator of (tokens, labels)
-    batch_size : int
+    batch_size : int or None
+        None for all of them at once.
     labelled : bool, default=True
         With False, None takes the place of the labels.
 
@@ -333,21 +333,8 @@ def starting_with(comment):
     return None if comment is None else methodcaller("startswith", comment)
 
 
-def _parsed(
-    source,
-    columns,
-    label,
-    encoding,
-    separator,
-    comment,
-    skip_docstart,
-    remembered=float("inf"),
-):
-    """Yield tokens and labels of each sequence of a file.
-
-    All arguments but the last are those of `iter_conll`; that is of `TokenLines.sequences`.
-    """
-    layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
+def _parsed(source, label, encoding, comment, remembered=float("inf"), **layout):
+    """Yield tokens and labels of each sequence of a file, with the options of `TokenLines`."""
     with open_line_blocks(source, encoding) as (name, blocks):
         lines = TokenLines(name, label, **layout)
         yield from lines.sequences(blocks, starting_with(comment), remembered)
@@ -579,13 +566,17 @@ def write_conll(
         check_lengths(tokens, labels)
     if not tokens:
         raise ValueError("There is no sequence, and a file without tokens could not be read back.")
-    write = _Line(separator, comment, skip_docstart)
-    lines, places = [], []
+    lines, places, width = [], [], None
     for i, sequence in enumerate(tokens):
-        given = [()] * len(sequence) if labels is None else [(label,) for label in labels[i]]
         if not sequence:
             raise ValueError(f"Sequence {i} is empty, which a column file cannot express.")
-        lines += [write(*pair, i, t) for t, pair in enumerate(zip(sequence, given, strict=True))]
+        for t, token in enumerate(sequence):
+            try:
+                fields = [*_columns_of_token(token), *([] if labels is None else [labels[i][t]])]
+                lines.append(_checked_line(fields, width, separator, comment, skip_docstart))
+            except ValueError as error:
+                raise ValueError(f"{_place(i, t)}: {error}") from None
+            width = len(fields)
         lines.append("")
         places += [(i, t) for t in range(len(sequence) + 1)]
     write_lines(path_or_file, lines, lambda number: _place(*places[number]), encoding)
@@ -595,63 +586,41 @@ def _place(i, t):
     return f"Sequence {i}, token {t}"
 
 
-class _Line:
-    """Line of a token, checked to be read back as it was."""
-
-    def __init__(self, separator, comment, skip_docstart):
-        self.width = None
-        self._separator = " " if separator is None else separator
-        self._split = splitter(separator)
-        self._comment = comment
-        self._skip_docstart = skip_docstart
-
-    def __call__(self, token, label, i, t):
-        fields = [*_column_lists(token, i, t), *label]
-        is_first = self.width is None
-        if is_first:
-            self.width = len(fields)
-        if len(fields) != self.width:
-            raise ValueError(f"{_place(i, t)}: {len(fields)} columns, but {self.width} before.")
-        wrong = [field for field in fields if not isinstance(field, str)]
-        if wrong:
-            raise ValueError(
-                f"{_place(i, t)}: {short_repr(wrong[0])} is not a string, as columns are."
-            )
-        line = self._separator.join(fields)
-        fault = self._fault(line, fields, is_first)
-        if fault:
-            raise ValueError(f"{_place(i, t)}: {short_repr(fields)} could not be read back {fault}")
-        return line
-
-    def _fault(self, line, fields, is_first):
-        """Reason why a line could not be read back, with a remedy; None if it could."""
-        same = bool(fields) and self._split(line) == fields and fields[-1]
-        if not same or "\n" in line or "\r" in line:
-            return (
-                f"with the separator {self._separator!r}; choose another one, or change the column."
-            )
-        if self._skip_docstart and fields[0] == DOCSTART:
-            return (
-                "as a token, but as a boundary between documents; pass skip_docstart=False to "
-                "writer and reader, or change the token."
-            )
-        if self._comment is not None and line.startswith(self._comment):
-            return f"with comments that begin with {self._comment!r}; change the token."
-        if is_first and line.startswith(BYTE_ORDER_MARK):
-            return "at the start of a file, where a byte order mark is dropped; change the token."
-        return None
-
-
-def _column_lists(token, i, t):
-    """Columns of a token."""
+def _columns_of_token(token):
     if isinstance(token, str):
         return (token,)
     if isinstance(token, (bytes, Mapping, AbstractSet)) or not isinstance(token, Iterable):
         raise ValueError(
-            f"{_place(i, t)}: {short_repr(token)} is neither a string nor a tuple of strings, as "
-            "tokens of a column file are."
+            f"{short_repr(token)} is neither a string nor a tuple of strings, as tokens of a "
+            "column file are."
         )
     return token
+
+
+def _checked_line(fields, width, separator, comment, skip_docstart):
+    """Line of a token, checked to be read back as it was; `width` is None for the first."""
+    if width not in (None, len(fields)):
+        raise ValueError(f"{len(fields)} columns, but {width} before.")
+    wrong = [field for field in fields if not isinstance(field, str)]
+    if wrong:
+        raise ValueError(f"{short_repr(wrong[0])} is not a string, as columns are.")
+    blank = " " if separator is None else separator
+    line = blank.join(fields)
+    is_same = splitter(separator)(line) == fields and any(fields[-1:])
+    if not is_same or "\n" in line or "\r" in line:
+        fault = f"with the separator {blank!r}; choose another one, or change the column."
+    elif skip_docstart and fields[0] == DOCSTART:
+        fault = (
+            "as a token, but as a boundary between documents; pass skip_docstart=False to "
+            "writer and reader, or change the token."
+        )
+    elif comment is not None and line.startswith(comment):
+        fault = f"with comments that begin with {comment!r}; change the token."
+    elif width is None and line.startswith(BYTE_ORDER_MARK):
+        fault = "at the start of a file, where a byte order mark is dropped; change the token."
+    else:
+        return line
+    raise ValueError(f"{short_repr(fields)} could not be read back {fault}")
 
 
 def write_lines(path_or_file, lines, place, encoding):

@@ -5,6 +5,7 @@ import re
 from skstruct.datasets.conll import (
     BYTE_ORDER_MARK,
     TokenLines,
+    batched,
     open_line_blocks,
     splitter,
     write_lines,
@@ -85,8 +86,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     label = None if label is None else _number(label, known)
     layout = {"separator": "\t", "width": len(known), "unknown": UNKNOWN}
     parsed = TokenLines(name, label, columns=columns, **layout)
-    tokens, labels = map(list, zip(*parsed.sequences([lines], is_no_word), strict=True))
-    return tokens, None if label is None else labels
+    return next(batched(parsed.sequences([lines], is_no_word), None, label is not None))
 
 
 @set_module("skstruct.datasets")
@@ -137,47 +137,41 @@ def write_conllu(path_or_file, labels, *, like, label="upos"):
     column = _number(label, known)
     tokens, _ = read_conllu(like, columns=known[0], label=None)
     check_lengths(tokens, labels)
-    words = [
+    words = (
         (value, f"Sequence {i}, token {t}")
         for i, given in enumerate(labels)
         for t, value in enumerate(given)
-    ]
-    words, lines, places = iter(words), [], []
+    )
+    lines, places = [], []
     for number, line in enumerate(like, start=1):
         place = f"Line {number}"
         if line.strip() and not is_no_word(line):
             value, place = next(words)
-            line = _relabelled(line, column, value, place, len(known))
+            line = _relabelled(line, column, value, place)
         lines.append(line)
         places.append(place)
     write_lines(path_or_file, [*lines, ""], places.__getitem__, "utf-8")
 
 
-def _relabelled(line, column, value, where, width):
+def _relabelled(line, column, label, where):
     """Line of a word with another label, checked to be read back."""
     fields = line.split("\t")
-    fields[column] = UNKNOWN if value is None else str(value)
+    fields[column] = UNKNOWN if label is None else str(label)
     changed = "\t".join(fields)
-    if value is not None and not (
-        isinstance(value, str) and _is_read(changed, column, value, width)
-    ):
+    is_read = (
+        isinstance(label, str)
+        and not (is_no_word(changed) or changed.startswith(BYTE_ORDER_MARK))
+        and _split(changed)[column : column + 1] == [label]
+        and label.strip()
+        and label != UNKNOWN
+        and not set(label) & set("\t\r\n")
+    )
+    if label is not None and not is_read:
         raise ValueError(
-            f"{where}: the label {short_repr(value)} is not a string that could be read back from "
+            f"{where}: the label {short_repr(label)} is not a string that could be read back from "
             "its column; change it, or pass None for no label."
         )
     return changed
-
-
-def _is_read(line, column, label, width):
-    """Tell whether the reader finds a label in a line."""
-    fields = [] if is_no_word(line) or line.startswith(BYTE_ORDER_MARK) else _split(line)
-    return (
-        len(fields) == width
-        and fields[column] == label
-        and label.strip()
-        and label != UNKNOWN
-        and not set(label) & set("\r\n")
-    )
 
 
 def _all_lines(source):
