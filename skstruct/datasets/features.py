@@ -61,23 +61,22 @@ def read_features(path_or_file, *, format="crfsuite", encoding="utf-8"):
     """
     check_choice("format", format, ("crfsuite", "wapiti"))
     parse = _crfsuite if format == "crfsuite" else _wapiti
-    X, y, tokens, labels = [], [], [], []
+    X, y = [[]], [[]]
     with open_line_blocks(path_or_file, encoding) as (name, blocks):
-        for number, line in enumerate(chain(chain.from_iterable(blocks), [""]), start=1):
+        for number, line in enumerate(chain.from_iterable(blocks), start=1):
             if line.strip():
                 try:
                     label, token = parse(line)
                 except ValueError as error:
                     raise ValueError(f"{name}, line {number}: {error}") from None
-                tokens.append(token)
-                labels.append(label)
-            elif tokens:
-                X.append(tokens)
-                y.append(labels)
-                tokens, labels = [], []
-    if not X:
+                X[-1].append(token)
+                y[-1].append(label)
+            elif X[-1]:
+                X.append([])
+                y.append([])
+    if not X[0]:
         raise ValueError(f"{name}: the file has no tokens")
-    return X, y
+    return list(filter(None, X)), list(filter(None, y))
 
 
 def _crfsuite(line):

@@ -403,8 +403,9 @@ def labels_from_ids(ids, names):
     [['O', 'B-PER', None], ['I-PER']]
     """
     names = _names(names)
-    ids = sequences_of(ids, "ids")
-    return [[_name(id, names, i, t) for t, id in enumerate(row)] for i, row in enumerate(ids)]
+    table = {**dict(enumerate(names)), NO_LABEL: None}
+    fault = f"is neither the number of one of the {len(names)} names nor {NO_LABEL}, for no label"
+    return _replaced(sequences_of(ids, "ids"), table, Integral, "", fault)
 
 
 @set_module("skstruct.datasets")
@@ -438,28 +439,19 @@ def labels_to_ids(labels, names):
     >>> labels_to_ids([["O", "B-PER", None], ["I-PER"]], ["O", "B-PER", "I-PER"])
     [[0, 1, -100], [2]]
     """
-    names, labels = _names(names), sequences_of(labels, "labels")
-    number = dict(zip(names, range(len(names)), strict=True))
-    number[None] = NO_LABEL
-    for i, row in enumerate(labels):
-        for t, label in enumerate(row):
-            if label not in number:
-                raise ValueError(
-                    f"Sequence {i}, token {t}: the label {short_repr(label)} is not among the "
-                    f"names {short_repr(names)}."
-                )
-    return [[number[label] for label in row] for row in labels]
+    names = _names(names)
+    table = {**{name: number for number, name in enumerate(names)}, None: NO_LABEL}
+    fault = f"is not among the names {short_repr(names)}"
+    return _replaced(sequences_of(labels, "labels"), table, (str, type(None)), "the label ", fault)
 
 
-def _name(id, names, i, t):
-    if isinstance(id, Integral) and 0 <= id < len(names):
-        return names[id]
-    if isinstance(id, Integral) and id == NO_LABEL:
-        return None
-    raise ValueError(
-        f"Sequence {i}, token {t}: {short_repr(id)} is neither the number of one of the "
-        f"{len(names)} names nor {NO_LABEL}, which stands for no label."
-    )
+def _replaced(rows, table, kinds, what, fault):
+    """Replace values by those of a table; an error names the first that is not in it."""
+    for i, row in enumerate(rows):
+        for t, value in enumerate(row):
+            if not isinstance(value, kinds) or value not in table:
+                raise ValueError(f"Sequence {i}, token {t}: {what}{short_repr(value)} {fault}.")
+    return [[table[value] for value in row] for row in rows]
 
 
 def _names(names):

@@ -148,6 +148,12 @@ def _letters_of(scheme):
     return "" if scheme == RUNS else LETTERS if scheme == "conlleval" else letters_in(scheme)
 
 
+def _role_and_type(label, scheme):
+    """Role of a label in its chunk, and the type of this, which is empty for O."""
+    letter, kind = ("I", label) if scheme == RUNS else split_label(label)
+    return (_O, "") if OUTSIDE in (letter, label) else (_ROLES[letter], kind)
+
+
 def _encode(batch, scheme):
     """Give every token a role (one of _O, _B, _I, _E, _S) and the number of its chunk type.
 
@@ -156,18 +162,15 @@ def _encode(batch, scheme):
     parsed, letters = {}, _letters_of(scheme)
     for tokens in batch:
         for label in set(tokens.labels).difference(parsed):
-            if scheme == RUNS:
-                parsed[label] = (_O, "") if label == OUTSIDE else (_I, label)
-                continue
-            letter, kind = split_label(label)
-            if letter != OUTSIDE and (len(letter) != 1 or letter not in letters):
+            letter = label.partition("-")[0]
+            if scheme != RUNS and letter not in (OUTSIDE, *letters):
                 expected = f"'O' or one of {', '.join(letters)}, alone or before '-' and a type"
                 runs = "" if "-" in label[1:2] else "; runs of labels are those of 'runs'"
                 tokens.fail(
                     tokens.labels.index(label),
                     f"the labels of scheme={scheme!r} are {expected}{runs}",
                 )
-            parsed[label] = _ROLES[letter], "" if letter == OUTSIDE else kind
+            parsed[label] = _role_and_type(label, scheme)
     types = sorted({kind for _, kind in parsed.values()})
     numbers = {kind: number for number, kind in enumerate(types)}
     codes = {label: code for code, label in enumerate(parsed)}
@@ -240,17 +243,12 @@ def pairs_of_labels(classes):
     -------
     pairs : PairsOfLabels
     """
-    if are_of_schemes(classes):
-        parsed = [split_label(label) for label in classes]
-        roles = [_ROLES[letter] for letter, _ in parsed]
-        names = [None if letter == OUTSIDE else kind for letter, kind in parsed]
-    else:
-        roles = [_O if label == OUTSIDE else _I for label in classes]
-        names = [None if label == OUTSIDE else label for label in classes]
-    types = sorted(set(names) - {None})
-    kinds = np.array([-1 if name is None else types.index(name) for name in names])
+    scheme = "conlleval" if are_of_schemes(classes) else RUNS
+    parsed = [_role_and_type(label, scheme) for label in classes]
+    types = sorted({kind for role, kind in parsed if role != _O})
     # No token is outside of chunks.
-    kinds, roles = np.append(kinds, -1), np.array([*roles, _O])
+    roles = np.array([*(role for role, _ in parsed), _O])
+    kinds = np.array([*(types.index(kind) if role != _O else -1 for role, kind in parsed), -1])
     goes_on = (kinds[:, None] == kinds) & np.isin(roles, (_I, _E))
     goes_on &= np.isin(roles, (_B, _I))[:, None]
     inside = roles != _O
