@@ -46,15 +46,6 @@ class _Chunks(NamedTuple):
     kinds: np.ndarray
 
 
-class _Counts(NamedTuple):
-    """Number of chunks of each type, or their total weight."""
-
-    types: list
-    correct: np.ndarray
-    predicted: np.ndarray
-    true: np.ndarray
-
-
 @set_module("skstruct.metrics")
 def extract_chunks(labels, *, scheme="conlleval"):
     """Find the chunks in one sequence of labels.
@@ -256,23 +247,24 @@ def pairs_of_labels(classes):
 
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
-    """Count the correct, predicted and true chunks of each type."""
-    types, lengths, (correct, pred, true) = _find_pair(y_true, y_pred, scheme)
-    if labels is not None:
+    """Count the chunks of each type, or add up their weights.
+
+    Returns the types, and for each of them the number of correct, predicted and true chunks.
+    """
+    types, lengths, found = _find_pair(y_true, y_pred, scheme)
+    if labels is None:
+        labels = [types[kind] for kind in np.unique(np.concatenate([c.kinds for c in found]))]
+    else:
         labels = chosen_types(labels, types)
     weights = weigh_tokens(sample_weight, lengths)
-
-    def count(chunks):
-        weight = None if weights is None else weights[chunks.starts]
-        return np.bincount(chunks.kinds, weights=weight, minlength=len(types))
-
-    counts = count(correct), count(pred), count(true)
-    if labels is None:
-        rows = np.union1d(true.kinds, pred.kinds)
-        return _Counts([types[row] for row in rows], *(column[rows] for column in counts))
     # The extra row of zeros at the end serves types that do not occur.
     rows = [types.index(label) if label in types else len(types) for label in labels]
-    return _Counts(labels, *(np.append(column, 0)[rows] for column in counts))
+    counts = []
+    for chunks in found:
+        weight = None if weights is None else weights[chunks.starts]
+        count = np.bincount(chunks.kinds, weights=weight, minlength=len(types) + 1)
+        counts.append(count[rows])
+    return labels, counts
 
 
 def chosen_types(chosen, types):

@@ -101,7 +101,7 @@ def chunk_precision_score(
     >>> chunk_precision_score(y_true, y_pred)
     0.5
     """
-    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    _, counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[0]
 
 
@@ -141,7 +141,7 @@ def chunk_recall_score(
     >>> chunk_recall_score(y_true, y_pred, average=None)
     array([0.5, 1. ])
     """
-    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    _, counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[1]
 
 
@@ -181,7 +181,7 @@ def chunk_f1_score(
     >>> chunk_f1_score(y_true, y_pred, labels=["NP"])
     0.5
     """
-    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    _, counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)[2]
 
 
@@ -225,7 +225,7 @@ def chunk_precision_recall_fscore_support(
     >>> chunk_precision_recall_fscore_support(y_true, y_pred)
     (array([0.5, 0.5]), array([0.5, 1. ]), array([0.5       , 0.66666667]), array([2, 1]))
     """
-    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    _, counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     return _summarise(counts, average, zero_division)
 
 
@@ -279,9 +279,9 @@ def chunk_report(
     weighted avg       0.50      0.67      0.56         3
     <BLANKLINE>
     """
-    counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
+    types, counts = count_chunks(y_true, y_pred, labels, scheme, sample_weight)
     columns = (column.tolist() for column in _summarise(counts, None, zero_division))
-    types = list(zip(counts.types, *columns, strict=True))
+    types = list(zip(types, *columns, strict=True))
     averages = [(f"{name} avg", *_summarise(counts, name, zero_division)) for name in _AVERAGES]
     header = ("precision", "recall", "f1-score", "support")
     if output_dict:
@@ -293,10 +293,9 @@ def chunk_report(
 def _summarise(counts, average, zero_division):
     """Compute precision, recall, F1 and support: arrays over the types, or averages."""
     check_choice("average", average, (*_AVERAGES, None))
-    correct, predicted, true = counts.correct, counts.predicted, counts.true
     if average == "micro":
-        columns = correct, predicted, true
-        correct, predicted, true = (column.sum(keepdims=True) for column in columns)
+        counts = [count.sum(keepdims=True) for count in counts]
+    correct, predicted, true = counts
     scores = (
         _divide(correct, predicted, zero_division),
         _divide(correct, true, zero_division),

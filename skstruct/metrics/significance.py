@@ -95,13 +95,12 @@ def paired_permutation_test(
         options = {"vectorized": False}
     else:
         check_choice("metric", metric, tuple(_METRICS))
-        count, score = _METRICS[metric]
-        counts = [count(y_true, y_pred, scheme) for y_pred in (y_pred_1, y_pred_2)]
+        counts = [_METRICS[metric](y_true, y_pred, scheme) for y_pred in (y_pred_1, y_pred_2)]
         n, stacked = len(counts[0]), np.concatenate(counts)
 
         def statistic(first, second, axis):
             """Difference of the scores of summed counts, for many samples at once."""
-            return score(stacked[first].sum(axis=-2)) - score(stacked[second].sum(axis=-2))
+            return _f1(stacked[first].sum(axis=-2)) - _f1(stacked[second].sum(axis=-2))
 
         options = {"vectorized": True, "batch": max(1, _AT_ONCE // (6 * n))}
     result = permutation_test(
@@ -130,29 +129,26 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
     return difference, n
 
 
-def _chunk_f1(counts):
-    """F1 of correct, predicted and true chunks; zero where there are none."""
+def _f1(counts):
+    """F1 of correct, predicted and true items; zero where there are none."""
     correct, predicted, true = np.moveaxis(counts, -1, 0)
     return 2 * correct / np.maximum(predicted + true, 1)
 
 
-def _share(counts):
-    hit, all_ = np.moveaxis(counts, -1, 0)
-    return hit / np.maximum(all_, 1)
-
-
 def _count_tokens(y_true, y_pred, scheme):
+    """Count tokens, of which as many are predicted as are true: F1 is the accuracy."""
     hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
-    return np.column_stack([count_by_sequence(mask, lengths) for mask in (hit & known, known)])
+    n_hits, n = (count_by_sequence(mask, lengths) for mask in (hit & known, known))
+    return np.column_stack([n_hits, n, n])
 
 
 def _count_sequences(y_true, y_pred, scheme):
-    counts = _count_tokens(y_true, y_pred, scheme)
-    return np.column_stack([counts[:, 0] == counts[:, 1], np.ones(len(counts), int)])
+    n_hits, n, _ = _count_tokens(y_true, y_pred, scheme).T
+    return np.column_stack([n_hits == n, np.ones((len(n), 2), int)])
 
 
 _METRICS = {
-    "chunk_f1": (count_chunks_of_sequences, _chunk_f1),
-    "token_accuracy": (_count_tokens, _share),
-    "sequence_accuracy": (_count_sequences, _share),
+    "chunk_f1": count_chunks_of_sequences,
+    "token_accuracy": _count_tokens,
+    "sequence_accuracy": _count_sequences,
 }
