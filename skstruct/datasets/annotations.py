@@ -22,6 +22,7 @@ from skstruct.datasets.tool_spans import (
     text_of,
     unknown_keys,
 )
+from skstruct.metrics.errors import overlap, without_overlaps
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
@@ -116,7 +117,7 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
         n_split += sum(has_gaps(text, span) for span in placed)
         found = [one for span in placed for one in _in_one_part(text, span, parts)]
         found.sort(key=lambda span: span[:2])
-        spans.append(_without_overlaps(found, overlaps, f"{path}: text {len(texts)}"))
+        spans.append(_chosen(found, overlaps, f"{path}: text {len(texts)}"))
         n_left_out += len(found) - len(spans[-1])
         texts.append(text)
     for n, what in (
@@ -138,17 +139,14 @@ def _in_one_part(text, span, parts):
     return found if parts == "split" else []
 
 
-def _without_overlaps(spans, overlaps, where):
+def _chosen(spans, overlaps, where):
     """Spans in order, without those that overlap others unless these are kept."""
     if overlaps == "keep":
         return spans
     if overlaps == "longest":
-        kept = []
-        for span in sorted(spans, key=lambda span: span[0] - span[1]):
-            if not any(_overlap(span, other) for other in kept):
-                kept.append(span)
+        kept = without_overlaps(sorted(spans, key=lambda span: span[0] - span[1]))
         return sorted(kept, key=lambda span: span[:2])
-    clashes = [(a, b) for a in spans for b in spans if a is not b and _overlap(a, b)]
+    clashes = [(a, b) for a in spans for b in spans if a is not b and overlap(a, b)]
     if clashes and overlaps == "raise":
         raise ValueError(
             f"{where}: the spans {clashes[0][0]} and {clashes[0][1]} overlap. Pass "
@@ -156,10 +154,6 @@ def _without_overlaps(spans, overlaps, where):
         )
     clashing = {a for a, _ in clashes}
     return [span for span in spans if span not in clashing]
-
-
-def _overlap(a, b):
-    return a[0] < b[1] and b[0] < a[1]
 
 
 @set_module("skstruct.datasets")

@@ -1,6 +1,5 @@
 """The tagger in an estimator, and the steps before it."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
@@ -21,15 +20,16 @@ class FittedTagger(NamedTuple):
     ----------
     tagger : estimator
         With the weights of a linear chain.
-    transform : callable
-        Turns the X of the estimator into that of the tagger.
-    steps : estimator or None
+    steps : Pipeline or None
         The steps before it.
     """
 
     tagger: object
-    transform: Callable
     steps: object = None
+
+    def transform(self, X):
+        """Turn the X of the estimator into that of the tagger."""
+        return X if self.steps is None else self.steps.transform(X)
 
     def coef(self):
         """Weights of features, a dense array (n_classes, n_features)."""
@@ -42,7 +42,7 @@ class FittedTagger(NamedTuple):
         They are those of the tagger's input, or else those that the steps before it return.
         """
         names = getattr(self.tagger, "feature_names_in_", None)
-        last = self.steps.steps[-1][1] if hasattr(self.steps, "steps") else None
+        last = None if self.steps is None else self.steps.steps[-1][1]
         for part in (self.steps, last):
             # Steps without names for their output raise different errors.
             with suppress(AttributeError, TypeError, ValueError):
@@ -105,20 +105,18 @@ def find_tagger(estimator):
         return find_tagger(estimator.best_estimator_)
     if hasattr(estimator, "steps"):
         fitted = find_tagger(estimator.steps[-1][1])
-        if len(estimator.steps) == 1:
-            return fitted
-        return fitted._replace(transform=estimator[:-1].transform, steps=estimator[:-1])
-    if not hasattr(estimator, "predict_nbest") and hasattr(estimator, "estimator_"):
-        # The drop-in for sklearn-crfsuite.
-        return find_tagger(estimator.estimator_)
+        return fitted if len(estimator.steps) == 1 else fitted._replace(steps=estimator[:-1])
     if hasattr(estimator, "predict_nbest"):
         check_is_fitted(estimator)
+    elif hasattr(estimator, "estimator_"):
+        # The drop-in for sklearn-crfsuite.
+        return find_tagger(estimator.estimator_)
     if not all(hasattr(estimator, name) for name in _WEIGHTS):
         raise TypeError(
             f"Expected a fitted tagger, or a Pipeline or search that ends in one, got "
             f"{type(estimator).__name__}."
         )
-    return FittedTagger(estimator, lambda X: X)
+    return FittedTagger(estimator)
 
 
 def order_of_labels(labels):

@@ -9,7 +9,7 @@ from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.probabilities import token_texts
 from skstruct.metrics.chunks import extract_chunks
-from skstruct.metrics.errors import errors_of_sequence
+from skstruct.metrics.errors import errors_of_sequence, without_overlaps
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module
@@ -216,30 +216,27 @@ class TaggedText:
             return [(*mark, "", str(mark[2])) for mark in found], []
         shown, notes = [], []
         for error, right, wrong in errors_of_sequence(marks(self.gold[i]), found):
-            start, end, kind = right if wrong is None else wrong
-            text = " ".join(map(str, self.tokens[i][start:end]))
+            start, end, kind = wrong or right
+            text = self._text(i, start, end)
             if error == "right":
-                shown.append((start, end, kind, "", str(kind)))
+                judgement, note = "", str(kind)
             elif error == "missed":
-                shown.append((start, end, kind, "missed", f"{kind} missed"))
+                judgement, note = "missed", f"{kind} missed"
                 notes.append(f"missed: {text} ({kind})")
             elif error == "wrong type":
-                shown.append((start, end, kind, "mistyped", f"{kind}, not {right[2]}"))
-                notes.append(f"mistyped: {text} ({kind}, not {right[2]})")
+                judgement, note = "mistyped", f"{kind}, not {right[2]}"
+                notes.append(f"mistyped: {text} ({note})")
             else:
-                shown.append((start, end, kind, "invented", f"{kind} wrong"))
-                if right is None:
-                    notes.append(f"found wrongly: {text} ({kind})")
-                else:
-                    meant = " ".join(map(str, self.tokens[i][right[0] : right[1]]))
-                    notes.append(f"found wrongly: {text} ({kind}), for {meant} ({right[2]})")
+                judgement, note = "invented", f"{kind} wrong"
+                meant = f", for {self._text(i, *right[:2])} ({right[2]})" if right else ""
+                notes.append(f"found wrongly: {text} ({kind}){meant}")
+            shown.append((start, end, kind, judgement, note))
         # A chunk that was missed is not marked where it overlaps one that was found.
         shown.sort(key=lambda mark: (mark[3] == "missed", mark[0]))
-        apart = []
-        for mark in shown:
-            if all(mark[1] <= other[0] or other[1] <= mark[0] for other in apart):
-                apart.append(mark)
-        return sorted(apart), notes
+        return sorted(without_overlaps(shown)), notes
+
+    def _text(self, i, start, end):
+        return " ".join(map(str, self.tokens[i][start:end]))
 
     def _token(self, i, t):
         text = escape(str(self.tokens[i][t]))

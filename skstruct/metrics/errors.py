@@ -122,7 +122,7 @@ def errors_of_sequence(true, predicted):
     candidates = []
     for i, a in enumerate(true):
         for j, b in enumerate(predicted):
-            if a[0] < b[1] and b[0] < a[1]:
+            if overlap(a, b):
                 wrong_type, wrong_boundary = a[2] != b[2], a[:2] != b[:2]
                 # Number of the kind: the first four are all combinations, in this order.
                 candidates.append((wrong_type + 2 * wrong_boundary, i, j))
@@ -134,12 +134,26 @@ def errors_of_sequence(true, predicted):
     return found + [("invented", None, chunk) for chunk in right.values()]
 
 
+def overlap(a, b):
+    """Return True if two spans (start, end, ...) have a position in common."""
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def without_overlaps(spans):
+    """Leave out each span that overlaps one before it in the list."""
+    kept = []
+    for span in spans:
+        if not any(overlap(span, other) for other in kept):
+            kept.append(span)
+    return kept
+
+
 def _count(true, predicted, schema, counts):
     """Count as nervaluate does: pair each predicted chunk in turn with a true one that is left."""
     is_correct, otherwise, _ = SCHEMAS[schema]
     left = list(true)
     for chunk in predicted:
-        overlapping = [t for t in left if t[0] < chunk[1] and chunk[0] < t[1]]
+        overlapping = [t for t in left if overlap(t, chunk)]
         fits = [t for t in overlapping if is_correct(t[:2] == chunk[:2], t[2] == chunk[2])]
         if fits:
             # By the type alone, that with the closest boundaries.
