@@ -21,6 +21,9 @@ from skstruct.utils.public_paths import set_module
 DATA_VARIABLE = "SKSTRUCT_DATA"
 DEFAULT_HOME = "~/skstruct_data"
 N_PIXELS = 128
+_OTHER_FOLDER = (
+    f"Pass a folder of yours as data_home=, or set the environment variable {DATA_VARIABLE} to one."
+)
 
 
 class Original(NamedTuple):
@@ -110,11 +113,11 @@ def _conll(key, sha256):
     prepared = f"{key}.txt.gz"
     if corpus == "conll2000":
         site = "https://www.clips.uantwerpen.be/conll2000/chunking"
-        urls = f"{site}/{subset}.txt.gz", f"{_MIRROR}/{key}.txt"
-        return Original(prepared, prepared, urls, content_sha256, sha256)
-    name = f"{corpus.removeprefix('conll2002-')}.{subset}"
-    urls = (f"{_MIRROR}/conll2002/{name}",)
-    return Original(prepared, f"{corpus}/{name}", urls, content_sha256, sha256)
+        kept, urls = prepared, (f"{site}/{subset}.txt.gz", f"{_MIRROR}/{key}.txt")
+    else:
+        name = f"{corpus.removeprefix('conll2002-')}.{subset}"
+        kept, urls = f"{corpus}/{name}", (f"{_MIRROR}/conll2002/{name}",)
+    return Original(prepared, kept, urls, content_sha256, sha256)
 
 
 ORIGINALS = {key: _conll(key, sha256) for key, sha256 in _SHA256.items()}
@@ -176,19 +179,20 @@ def obtained(key, data_home, download_if_missing):
     if not download_if_missing:
         raise OSError(f"{target} is missing, and download_if_missing=False. {advice}")
     content = _downloaded(original, advice)
-    _store(content, target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, content)
+    except OSError as error:
+        raise OSError(f"{target} cannot be written ({error}). {_OTHER_FOLDER}") from error
     return target
 
 
 def _default_home():
-    path = os.path.expanduser(DEFAULT_HOME)
+    path = Path(os.path.expanduser(DEFAULT_HOME))  # Path.expanduser would raise without a home
     # Without a home, or with a relative one, it would be below the current folder.
-    if not os.path.isabs(path):
-        raise OSError(
-            "There is no home folder for downloads. Pass a folder as data_home=, or set the "
-            f"environment variable {DATA_VARIABLE} to one."
-        )
-    return Path(path)
+    if not path.is_absolute():
+        raise OSError(f"There is no home folder for downloads. {_OTHER_FOLDER}")
+    return path
 
 
 def _downloaded(original, advice):
@@ -208,17 +212,6 @@ def _downloaded(original, advice):
             f"{url}: wrong checksum; the content has SHA-256 {found}, not {original.expected}"
         )
     raise OSError("\n  ".join(["The download failed.", *failures]) + f"\n{advice}")
-
-
-def _store(content, target):
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, content)
-    except OSError as error:
-        raise OSError(
-            f"{target} cannot be written ({error}). Pass a folder of yours as data_home=, or set "
-            f"the environment variable {DATA_VARIABLE} to one."
-        ) from error
 
 
 @set_module("skstruct.datasets")
@@ -428,9 +421,9 @@ def _prepared_letters(path, subset):
 
 
 def _original_letters(path, subset):
-    words = [
-        (letters, pixels)
-        for fold, letters, pixels in parsed_words(path.read_bytes(), str(path))
-        if (fold == 0) == (subset == "test")
-    ]
-    return [pixels for _, pixels in words], [np.array(list(letters)) for letters, _ in words]
+    pixels, letters = [], []
+    for fold, word, images in parsed_words(path.read_bytes(), str(path)):
+        if (fold == 0) == (subset == "test"):
+            pixels.append(images)
+            letters.append(np.array(list(word)))
+    return pixels, letters

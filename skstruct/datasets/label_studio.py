@@ -39,13 +39,13 @@ def read_label_studio(path, text_key):
     found_any = False
     for number, task in enumerate(tasks):
         where = f"{path}, task {number}"
-        is_full = isinstance(task, dict) and isinstance(task.get("data"), dict)
-        data = task["data"] if is_full else task
-        text = text_of(data, text_key, where)
-        if is_full:
+        if isinstance(task, dict) and isinstance(task.get("data"), dict):
+            data, text = task["data"], text_of(task["data"], text_key, where)
             regions, note = _regions_of_objects(task, where)
         else:
+            data, text = task, text_of(task, text_key, where)
             regions, note = _regions_of_controls(task, text_key, where), None
+        regions = {name: spans for name, spans in regions.items() if spans}
         spans = _spans_of_text(regions, data, text_key, where)
         found_any = found_any or bool(spans)
         if regions and not spans:
@@ -76,15 +76,14 @@ def _regions_of_objects(task, where):
     note = _UNREAD if not annotations and task.get(_PREDICTIONS) else None
     if len(set(map(_fingerprint, annotations))) > 1:
         note = _DIFFERING
-    return {name: spans for name, spans in regions.items() if spans}, note
+    return regions, note
 
 
 def _annotations(task, where):
     """Annotations of a task that were not cancelled."""
     keys = [key for key in _KEYS if key in task]
     key = next((key for key in keys if task[key]), keys[0] if keys else _PREDICTIONS)
-    found = task.get(key)
-    found = [] if found is None else found
+    found = [] if task.get(key) is None else task[key]
     unknown = [name for name in task if name not in _OTHERS and holds_spans(task[name])]
     if not keys and not found and unknown:
         raise unknown_keys(task, unknown, (*_KEYS, _PREDICTIONS), where)
@@ -116,7 +115,7 @@ def _regions_of_controls(task, text_key, where):
         if not is_list:
             raise unknown_keys(task, [key], ("the name of a control tag",), where)
         regions[key] = [span for value in values for span in _spans_of_value(value, where)]
-    return {name: spans for name, spans in regions.items() if spans}
+    return regions
 
 
 def _spans_of_value(value, where):
