@@ -78,13 +78,11 @@ def _ended(line):
 def _texts(pieces, encoding, name):
     """Decode pieces of a source, with newlines for line ends of any kind."""
     first = next(pieces, "")
-    pieces = chain([first], pieces)
-    if isinstance(first, str):
-        decoder = io.IncrementalNewlineDecoder(None, translate=True)
-    else:
+    pieces, decoder = chain([first], pieces), None
+    if not isinstance(first, str):
         pieces = _unpacked(pieces, name)
         decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
-        decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+    decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
     n_lines, begun = 0, False
     for piece, final in chain(((piece, False) for piece in pieces), [(first[:0], True)]):
         try:
@@ -444,15 +442,14 @@ class TokenLines(dict):
                 f"{self._place(line)}: {_columns(width)}, but {self._wanted_width} are expected, "
                 f"separated by tabs: {line!r}"
             )
-        label, columns = _resolved(self._columns, self._label, width, self._place(line))
-        self.width, self._label = width, label
-        self._first = self._number(line)
-        if not isinstance(columns, list):
-            self._take = itemgetter(columns)
-        elif len(columns) == 1:
-            self._take = lambda fields: (fields[columns[0]],)
-        else:
+        self._label, columns, single = _resolved(
+            self._columns, self._label, width, self._place(line)
+        )
+        self.width, self._first = width, self._number(line)
+        if single or len(columns) > 1:
             self._take = itemgetter(*columns)
+        else:
+            self._take = lambda fields: (fields[columns[0]],)
 
     def _number(self, line):
         return self._n_lines + self._block.index(line) + 1
@@ -467,7 +464,10 @@ def unpacked(content, name):
 
 
 def _resolved(columns, label, width, where):
-    """Resolve `label` and `columns` to column numbers from 0, in files with `width` columns."""
+    """Resolve `label` and `columns` to column numbers from 0, in files with `width` columns.
+
+    Returns the column of the label, those of the tokens, and whether tokens are strings.
+    """
 
     def resolve(column, parameter):
         if not -width <= column < width:
@@ -482,14 +482,14 @@ def _resolved(columns, label, width, where):
                 f"{where}: 1 column, so either the token or the label is missing; "
                 f"pass label=None to read tokens without labels"
             )
-        return label_column, token_columns[0] if len(token_columns) == 1 else token_columns
+        return label_column, token_columns, len(token_columns) == 1
     single = isinstance(columns, int)
     token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
     if not token_columns or label_column in token_columns:
         raise ValueError(
             f"columns={columns} must have at least one column, and not that of the label ({label})"
         )
-    return label_column, token_columns[0] if single else token_columns
+    return label_column, token_columns, single
 
 
 def _columns(count):

@@ -143,14 +143,11 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     paths = list(map(fitted.codes, _best_labellings(fitted, batch, token, [one, other])))
     if one == best[token]:
         paths[0] = best
-    totals = [defaultdict(float), defaultdict(float)]
-    for path, total in zip(paths, totals, strict=True):
+    totals = defaultdict(lambda: [0.0, 0.0])
+    for side, path in enumerate(paths):
         for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
-            total[t, kind, name] += contribution
-    rows = [
-        (*key, totals[0][key], totals[1][key], totals[0][key] - totals[1][key])
-        for key in dict.fromkeys([*totals[0], *totals[1]])
-    ]
+            totals[t, kind, name][side] += contribution
+    rows = [(*key, first, second, first - second) for key, (first, second) in totals.items()]
     rows = [row for row in rows if paths[0][row[0]] != paths[1][row[0]] or row[-1] != 0]
     rows.sort(key=lambda row: -abs(row[-1]))
     names = fitted.tagger.classes_[[one, other]].tolist()

@@ -169,10 +169,8 @@ def _strongest(estimator, labels, n_features):
         present = np.flatnonzero(weights)
         # Equal weights keep the order of the features.
         order = present[np.argsort(-weights[present], kind="stable")]
-        if n_features is not None:
-            n_for = min(np.count_nonzero(weights > 0), n_features)
-            n_against = min(np.count_nonzero(weights < 0), n_features)
-            order = np.concatenate([order[:n_for], order[len(order) - n_against :]])
+        positive, negative = order[weights[order] > 0], order[weights[order] < 0]
+        order = np.concatenate([positive[:n_features], negative[::-1][:n_features][::-1]])
         found.append((classes[code], names[order], weights[order]))
     return found
 
@@ -340,7 +338,6 @@ def _weights(estimator, labels, include_ends):
     names = tagger.classes_[codes].tolist()
     if not include_ends:
         return matrix, names, names
-    with_ends = np.full((len(codes) + 1, len(codes) + 1), np.nan)
-    with_ends[0, :-1], with_ends[1:, -1] = tagger.start_[codes], tagger.end_[codes]
-    with_ends[1:, :-1] = matrix
+    start, end = tagger.start_[codes], tagger.end_[codes][:, None]
+    with_ends = np.block([[start, np.nan], [matrix, end]])
     return with_ends, ["(start)", *names], [*names, "(end)"]
