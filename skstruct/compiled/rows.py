@@ -232,6 +232,27 @@ def sort_rows(indptr, columns, values):
     return n, repeats
 
 
+@lean_jit
+def keep_columns(column_of, indptr, columns, values):
+    """Renumber columns, dropping those whose new number is negative, in place.
+
+    `indptr`, `columns` and `values` are as in `sort_rows`. Returns the number of entries kept.
+    """
+    n, start = 0, 0
+    for r in range(indptr.shape[0] - 1):
+        end = indptr[r + 1]
+        for k in range(start, end):
+            column = column_of[columns[k]]
+            if column >= 0:
+                columns[n] = column
+                if values.shape[0]:
+                    values[n] = values[k]
+                n += 1
+        start = end
+        indptr[r + 1] = n
+    return n
+
+
 @inner_lean_jit
 def _sort(columns, values, first, end):
     """Sort a row by its columns (Shell, 1959), which are few."""

@@ -20,12 +20,12 @@ from skstruct.features.tokens import (
     PackedBatch,
     Stream,
     canonical,
+    keep_frequent,
     renumber,
     to_batch,
 )
 from skstruct.features.unseen import FEWEST_TOKENS, warn_of_unseen_attributes
 from skstruct.input.formats import copied
-from skstruct.matrices import pieces
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.options import check_float_dtype
@@ -180,27 +180,15 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         names = _sort(columns, *stream.codes.take_names())
         if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
-        if min_freq > 1:
-            # A token that repeats an attribute counts once.
-            matrix = canonical(data, columns, indptr, len(names), stream.dtype)
-            data, columns, indptr = matrix.data, matrix.indices, matrix.indptr
-            del matrix
-        frequency = np.zeros(len(names), np.int64)
-        for part in pieces(columns):
-            np.add.at(frequency, part, 1)
-        occurs = frequency >= min_freq
-        n_features = np.count_nonzero(occurs)
-        if not n_features and not is_part:
+        matrix = canonical(data, columns, indptr, len(names), stream.dtype)
+        del data, columns, indptr
+        matrix, occurs = keep_frequent(matrix, min_freq)
+        if not occurs.any() and not is_part:
             raise ValueError(
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
         self._learn(np.array(names, dtype=object)[occurs], stream.arrays.lengths)
-        if n_features < len(names):
-            new = np.where(occurs, occurs.cumsum() - 1, NO_COLUMN)
-            renumber(columns, new.astype(columns.dtype))
-        del names
-        matrix = canonical(data, columns, indptr, n_features, stream.dtype)
         return stream.to_batch(matrix, self.feature_names_)
 
     def _learn(self, names, array_lengths):

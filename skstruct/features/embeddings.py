@@ -173,31 +173,29 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words, with zeros for words without a vector."""
-        table = None
-        for number, word in enumerate(
-            words if self.normalize is None else map(self.normalize, words)
-        ):
+        words = words if self.normalize is None else list(map(self.normalize, words))
+        table = np.zeros((len(words), n_dimensions or 0), dtype)
+        for number, word in enumerate(words):
             if word not in self.vectors:
                 continue
             vector = np.asarray(self.vectors[word])
             if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
                 raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
-            n_dimensions = n_dimensions or len(vector)
-            if len(vector) != n_dimensions:
+            if table.shape[1] == 0:
+                table = np.zeros((len(words), len(vector)), dtype)
+            if len(vector) != table.shape[1]:
                 raise ValueError(
                     f"The vector of {word!r} has {len(vector)} numbers, but others have "
-                    f"{n_dimensions}."
+                    f"{table.shape[1]}."
                 )
             if not np.isfinite(vector).all():
                 raise ValueError(f"The vector of {word!r} has NaN or infinite values.")
-            if table is None:
-                table = np.zeros((len(words), n_dimensions), dtype)
             table[number] = vector
-        if n_dimensions is None:
+        if table.shape[1] == 0:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
-        return np.zeros((len(words), n_dimensions), dtype) if table is None else table
+        return table
 
     def _checked_offsets(self):
         offsets = list(self.offsets)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.chain.scores import Rows
-from skstruct.compiled.rows import sort_rows
+from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.input.formats import copied
 from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones, to_offsets
@@ -65,11 +65,10 @@ class ArrayValues:
                 f"feature {name!r} is an array of {len(vector)} numbers, but of {length} in the "
                 "tokens before."
             )
-        sizes = np.abs(vector)
-        if not np.maximum.reduce(sizes, initial=0.0) <= self._limit:
-            value = vector[np.argmin(sizes <= self._limit)]
+        wrong = vector[~(np.abs(vector) <= self._limit)]
+        if len(wrong):
             raise ValueError(
-                f"feature {name!r} has the value {value}; values must be finite and at most "
+                f"feature {name!r} has the value {wrong[0]}; values must be finite and at most "
                 f"{self._limit:.2g}."
             )
         self._rows.setdefault(name, array("q")).append(row)
@@ -359,8 +358,6 @@ class _Codes(dict):
             if kinds <= {str}:
                 return codes, lengths, *_NO_VALUES
             positions = (codes < NO_COLUMN).nonzero()[0]
-            if not len(positions):
-                return codes, lengths, *_NO_VALUES
             codes[positions], others = _split(codes[positions])
             numbers = np.zeros(len(positions))
             numbers[others] = [values[i] for i in positions[others].tolist()]
@@ -576,7 +573,7 @@ class Stream:
     def to_rows(self):
         """Data, numbers of attributes and `indptr` of all tokens; int8 if every value is 1."""
         columns = np.frombuffer(self.columns, np.int32)
-        data = np.ones(len(columns), np.int8)
+        data = shared_ones(len(columns), np.int8)
         if self.values:
             data = np.frombuffer(self.values, self.dtype)
         indptr = to_offsets(self.token_lengths)
@@ -637,13 +634,40 @@ def renumber(numbers, new):
 def canonical(data, columns, indptr, n_columns, dtype):
     """CSR matrix without entries that have no column, duplicates summed; works in place."""
     indptr = indptr.astype(np.int64, copy=False)
-    are_values = data.dtype != np.int8
-    n, repeats = sort_rows(indptr, columns, data if are_values else np.empty(0))
-    matrix = sp.csr_matrix((data[:n], columns[:n], indptr), shape=(len(indptr) - 1, n_columns))
-    matrix.has_sorted_indices = True
+    n, repeats = sort_rows(indptr, columns, _values(data))
+    matrix = as_canonical(data[:n], columns[:n], indptr, n_columns)
     if repeats:
+        matrix.has_canonical_format = False
         # Sums of int8 could overflow.
         matrix.data = matrix.data.astype(dtype, copy=False)
         matrix.sum_duplicates()
+    return matrix
+
+
+def _values(data):
+    """Values as kernels take them: none where all are one."""
+    return np.empty(0) if are_ones(data) else data
+
+
+def as_canonical(data, columns, indptr, n_columns):
+    """CSR matrix of arrays that are known to be sorted, without duplicates."""
+    matrix = sp.csr_matrix((data, columns, indptr), shape=(len(indptr) - 1, n_columns))
     matrix.has_canonical_format = True
     return matrix
+
+
+def keep_frequent(matrix, min_freq):
+    """CSR matrix of the columns that occur in enough rows, and the mask of these.
+
+    Works in place. The matrix must be canonical: then no row counts twice.
+    """
+    frequency = np.zeros(matrix.shape[1], np.int64)
+    for part in pieces(matrix.indices):
+        np.add.at(frequency, part, 1)
+    is_kept = frequency >= min_freq
+    if is_kept.all():
+        return matrix, is_kept
+    column_of = np.where(is_kept, is_kept.cumsum() - 1, NO_COLUMN).astype(np.int32)
+    data, columns, indptr = matrix.data, matrix.indices, matrix.indptr
+    n = keep_columns(column_of, indptr, columns, _values(data))
+    return as_canonical(data[:n], columns[:n], indptr, np.count_nonzero(is_kept)), is_kept

@@ -2,8 +2,8 @@
 
 `base` is the entry, `words` makes a template of its own, with gazetteers, and `hashing` is the
 counterpart for streams. `syntax` parses templates, `reader` and `values` encode a batch,
-`numbering` numbers the features in it, `gathering` makes a matrix of them, and `learnt` looks them
-up in other batches.
+`numbering` numbers the features in it and makes a matrix of them, and `learnt` looks them up in
+other batches.
 """
 
 from skstruct.templates.base import TemplateVectorizer

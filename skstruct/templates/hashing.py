@@ -9,8 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
-from skstruct.templates.gathering import gather
-from skstruct.templates.numbering import hash_template, run_for_patterns
+from skstruct.templates.numbering import gather, hash_template, run_for_patterns
 from skstruct.templates.reader import parse_checked
 from skstruct.utils.options import check_float_dtype
 from skstruct.utils.public_paths import set_module

@@ -4,9 +4,8 @@ from itertools import compress, count
 
 import numpy as np
 
-from skstruct.compiled.jit import lean_jit
+from skstruct.features.tokens import keep_frequent
 from skstruct.features.unseen import warn_of_unseen_values
-from skstruct.templates.gathering import gather, keep_frequent
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
@@ -14,12 +13,14 @@ from skstruct.templates.numbering import (
     expand_group,
     expand_names,
     fill_slots,
-    find_template,
     find_values,
+    gather,
     merge_equal_names,
     number_all,
+    number_template,
     order_features,
     run_for_patterns,
+    workspace,
 )
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
@@ -47,18 +48,18 @@ def learn_features(reader, min_freq, dtype):
     matrix : csr_matrix of shape (n_rows, learnt.n_features_)
         The batch in these features.
     """
-    features, sources, numbers, doubtful = number_all(reader)
+    features, numbers = number_all(reader)
     order = order_features(features, reader.literals, len(reader.values))
-    column_of = np.empty(len(order), np.int32)
-    if len(doubtful):
-        same = merge_equal_names(features, reader.literals, reader.values, doubtful, order)
-        order = order[same[order] == order]
+    same = merge_equal_names(features, reader.literals, reader.values, order)
+    order = order[same[order] == order]
+    column_of = np.empty(len(same), np.int32)
     column_of[order] = np.arange(len(order), dtype=np.int32)
-    if len(doubtful):
-        column_of = column_of[same]
-    matrix = gather(reader, numbers, len(order), dtype, column_of=column_of, sources=sources)
-    matrix, kept = keep_frequent(matrix, min_freq, all_occur=not reader.of_transitions)
-    chosen, used = _select(features, order[kept], reader.values)
+    matrix = gather(reader, numbers, len(order), dtype, column_of[same])
+    # Features of first tokens alone do not occur in transitions.
+    if min_freq > 1 or reader.of_transitions:
+        matrix, is_kept = keep_frequent(matrix, min_freq)
+        order = order[is_kept]
+    chosen, used = _select(features, order, reader.values)
     return (
         LearntFeatures(
             reader.lines,
@@ -91,7 +92,7 @@ def _select(features, chosen, values):
     """
     codes = features.codes[chosen]
     used = np.zeros(len(values), bool)
-    mark_used(codes, used)
+    used[codes[codes >= 0]] = True
     codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
     kept = list(compress(values, used.tolist()))
     return (kept, codes, features.groups[chosen], features.hashes[chosen]), used
@@ -196,12 +197,16 @@ class LearntFeatures(Persistent):
             pattern, row = reader.patterns[i], numbers[i]
             given = reader.tokens, pattern, reader.pieces, known, features
             if shared and len(pattern.fields) == 1:
-                return find_values(*given, tables[pattern.group], row)
-            return find_template(*given, row)
+                table = tables[pattern.group]
+                fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
+                find_values(*given, table, fresh, row)
+            else:
+                work = workspace(pattern, len(known), reader.n_rows)
+                number_template(*given, None, work, row)
 
-        for i, n_doubtful in enumerate(run_for_patterns(find, reader, n_jobs)):
-            if n_doubtful:
-                self._compare_names(reader, reader.patterns[i], numbers[i])
+        run_for_patterns(find, reader, n_jobs)
+        for i in np.flatnonzero(numbers.min(axis=1, initial=0) <= -2):
+            self._compare_names(reader, reader.patterns[i], numbers[i])
         if not reader.of_transitions:
             warn_of_unseen_values(reader, numbers)
         return gather(reader, numbers, self.n_features_, dtype)
@@ -357,7 +362,8 @@ def merge_features(parts, frequency, min_freq):
     lines = parts[0].template_
     values = sorted(set().union(*(part._values for part in parts)))
     features, number_of = _number_all(parts, values)
-    same = _merge_names(features, lines, values)
+    literals = group_literals(parse_template(lines))
+    same = merge_equal_names(features, literals, values, np.arange(len(features.groups)))
     number_of = same[number_of]
     counts = np.bincount(number_of, np.concatenate(frequency), minlength=len(same))
     kept = np.flatnonzero((same == np.arange(len(same))) & (counts >= min_freq))
@@ -392,24 +398,3 @@ def _number_all(parts, values):
     )
     nothing = np.empty(0, np.int64)
     return Features(hashes[first], codes[first], groups[first], nothing), number_of.ravel()
-
-
-def _merge_names(features, lines, values):
-    """For each combination, the first one with the same name."""
-    order = np.argsort(features.hashes, kind="stable")
-    is_shared = np.zeros(len(order), bool)
-    repeated = np.diff(features.hashes[order]) == 0
-    is_shared[1:] |= repeated
-    is_shared[:-1] |= repeated
-    literals = group_literals(parse_template(lines))
-    numbers = np.arange(len(order))
-    return merge_equal_names(features, literals, values, order[is_shared], numbers)
-
-
-@lean_jit
-def mark_used(codes, used):
-    """Mark the codes that occur, except -1."""
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            if codes[i, j] >= 0:
-                used[codes[i, j]] = True

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit, lean_jit
+from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import prefetch
-from skstruct.templates.gathering import locate_numbers
+from skstruct.features.tokens import as_canonical
+from skstruct.matrices import are_ones, shared_ones
 from skstruct.utils.parallel import run_tasks
 
 # For fewer tokens, starting threads takes longer than the work itself.
@@ -58,16 +59,36 @@ class Features(NamedTuple):
     slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
 
 
-class Recent(NamedTuple):
-    """Direct-mapped cache of the combinations seen last."""
+class Workspace(NamedTuple):
+    """Direct-mapped cache of the combinations seen last, and those of a block that it lacks."""
 
     keys: np.ndarray  # (power of two,) int64, packed codes; -1: free
     numbers: np.ndarray  # (power of two,) int32
+    rows: np.ndarray  # (_BLOCK,) int64
+    hashes: np.ndarray  # (_BLOCK,) uint64
+    row_keys: np.ndarray  # (_BLOCK,) int64
 
 
 def empty_slots(n_features):
     """Slots of a hash table that gets at most half full."""
     return np.full(1 << max(2 * n_features, 8).bit_length(), -1, np.int64)
+
+
+def workspace(pattern, n_values, n_rows):
+    """Make the workspace of `number_template`; no cache if packed codes could overflow.
+
+    Text is repetitive, so the cache saves most look-ups in the large table of features.
+    """
+    size = 1 << min(max(2 * n_rows - 1, 15).bit_length(), 15)
+    if n_values ** len(pattern.fields) >= 2**62:
+        size = 0
+    return Workspace(
+        np.full(size, -1, np.int64),
+        np.empty(size, np.int32),
+        np.empty(_BLOCK, np.int64),
+        np.empty(_BLOCK, np.uint64),
+        np.empty(_BLOCK, np.int64),
+    )
 
 
 def number_all(reader):
@@ -76,12 +97,8 @@ def number_all(reader):
     Returns
     -------
     features : Features
-    sources : Sources
-        Location of the numbers of each template.
-    numbers : ndarray of shape (n_templates_with_rows, n_rows)
-        Numbers at each row, for the templates without a table.
-    doubtful : ndarray
-        Features that share their hash with another one.
+    numbers : ndarray of shape (n_templates, n_rows), dtype int32
+        Numbers at each row, -1 for no feature.
     """
     width = max(len(pattern.fields) for pattern in reader.patterns)
     features = Features(
@@ -90,52 +107,100 @@ def number_all(reader):
         np.empty(0, np.int32),
         np.empty(0, np.int64),
     )
-    doubtful = np.zeros(0, bool)
     n_values, n_features = len(reader.pieces.hashes), 0
     known = np.arange(n_values, dtype=np.int32)
-    # A table of values is smaller than a number for each row. It cannot serve for transitions,
-    # which first tokens do not have whatever their values.
-    tabular = [len(p.fields) == 1 and not reader.of_transitions for p in reader.patterns]
-    sources = locate_numbers(reader, tabular, n_values)
-    numbers = np.empty((len(tabular) - sum(tabular), reader.n_rows), np.int32)
-    for i, (pattern, row) in enumerate(zip(reader.patterns, sources.row, strict=True)):
+    numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
+    for pattern, row in zip(reader.patterns, numbers, strict=True):
         n_new = min(reader.n_rows, n_values ** len(pattern.fields))
-        features = _grown(features, n_features, n_features + n_new, width)
-        doubtful = np.resize(doubtful, len(features.hashes))
-        doubtful[n_features:] = False
-        number = number_values if tabular[i] else number_template
-        n_features = number(
-            reader.tokens,
-            pattern,
-            reader.pieces,
-            known,
-            features,
-            n_features,
-            sources.tables[row] if tabular[i] else numbers[row],
-            doubtful,
-        )
-    features = Features(*(a[:n_features] for a in features[:3]), features.slots)
-    return features, sources, numbers, np.flatnonzero(doubtful[:n_features])
+        features = _grown(features, n_features, n_features + n_new)
+        given = reader.tokens, pattern, reader.pieces, known, features, n_features
+        n_features = number_template(*given, workspace(pattern, n_values, reader.n_rows), row)
+    return Features(*(a[:n_features] for a in features[:3]), features.slots), numbers
 
 
-def _grown(features, n_features, capacity, width):
+def _grown(features, n_features, capacity):
     """Enlarge the arrays and slots to `capacity` features."""
     if len(features.hashes) < capacity:
         # Pages that are never touched take no memory.
         size = max(capacity, 2 * len(features.hashes))
-        grown = Features(
-            np.empty(size, np.uint64),
-            np.empty((size, width), np.int32),
-            np.empty(size, np.int32),
-            features.slots,
-        )
-        for new, old in zip(grown[:3], features[:3], strict=True):
+        grown = [np.empty((size, *old.shape[1:]), old.dtype) for old in features[:3]]
+        for new, old in zip(grown, features, strict=False):
             new[:n_features] = old[:n_features]
-        features = grown
+        features = Features(*grown, features.slots)
     if len(features.slots) < 2 * capacity:
         features = features._replace(slots=empty_slots(capacity))
         fill_slots(features, n_features)
     return features
+
+
+def gather(reader, numbers, n_columns, dtype, column_of=None):
+    """Gather the columns of all templates at each row in a CSR matrix.
+
+    Parameters
+    ----------
+    reader : TemplateReader
+    numbers : ndarray of shape (n_templates, n_rows)
+        Features, or -1. First tokens have no features of transitions.
+    n_columns : int
+    dtype : dtype
+        Of the values.
+    column_of : ndarray, default=None
+        Column of each feature. By default, its number.
+
+    Returns
+    -------
+    matrix : csr_matrix of shape (n_rows, n_columns)
+    """
+    if reader.of_transitions:
+        offsets = reader.offsets
+        numbers[:, offsets[:-1][np.diff(offsets) > 0]] = -1
+    column_of = np.empty(0, np.int32) if column_of is None else column_of
+    indices = np.empty(numbers.size, np.int32)
+    counts = np.empty(numbers.size, np.min_scalar_type(len(numbers)))
+    indptr = np.zeros(reader.n_rows + 1, np.int64)
+    block = np.empty((_BLOCK, len(numbers)), np.int32)
+    n = merge_columns(numbers, column_of, block, indptr, indices, counts)
+    data = shared_ones(n, dtype) if are_ones(counts[:n]) else counts[:n].astype(dtype)
+    return as_canonical(data, indices[:n], indptr, n_columns)
+
+
+@lean_jit
+def merge_columns(numbers, column_of, block, indptr, indices, counts):
+    """Merge the columns of all templates into sorted rows with counts.
+
+    An empty `column_of` means that numbers are columns. Returns the number of entries.
+    """
+    n = 0
+    for r in range(numbers.shape[1]):
+        if r % _BLOCK == 0:
+            _read_block(numbers, column_of, r, block)
+        first = n
+        for m in range(numbers.shape[0]):
+            c, k = block[r % _BLOCK, m], n
+            if c < 0:
+                continue
+            # Templates are in the order of their columns, so most columns are appended.
+            while k > first and indices[k - 1] > c:
+                k -= 1
+            if k > first and indices[k - 1] == c:
+                counts[k - 1] += 1
+                continue
+            for j in range(n, k, -1):
+                indices[j], counts[j] = indices[j - 1], counts[j - 1]
+            indices[k], counts[k] = c, 1
+            n += 1
+        indptr[r + 1] = n
+    return n
+
+
+@inner_lean_jit
+def _read_block(numbers, column_of, start, block):
+    """Read the columns of some rows, one template at a time for locality."""
+    mapped = len(column_of) > 0
+    for m in range(numbers.shape[0]):
+        for r in range(start, min(start + _BLOCK, numbers.shape[1])):
+            c = numbers[m, r]
+            block[r - start, m] = column_of[c] if mapped and c >= 0 else c
 
 
 def order_features(features, literals, n_values):
@@ -155,10 +220,12 @@ def order_features(features, literals, n_values):
     return np.concatenate(parts)
 
 
-def merge_equal_names(features, literals, values, doubtful, order):
+def merge_equal_names(features, literals, values, order):
     """For each feature, the first one in the order given that has the same name."""
     same = np.arange(len(features.groups))
-    doubtful = order[np.isin(order, doubtful)]
+    hashes = np.sort(features.hashes)
+    repeated = hashes[1:][hashes[1:] == hashes[:-1]]
+    doubtful = order[np.isin(features.hashes[order], repeated)] if len(repeated) else order[:0]
     values = np.array(values, dtype=object)
     names = expand_names(literals, values, features.groups[doubtful], features.codes[doubtful])
     first = {}
@@ -213,20 +280,6 @@ def _packed(tokens, pattern, n_values, place):
             return key, False
         key = key * n_values + c
     return key, True
-
-
-@inner_jit
-def _recent(pattern, n_values, n_rows):
-    """Allocate a cache for the combinations seen last; empty if packed codes could overflow.
-
-    Text is repetitive, so the cache saves most look-ups in the large table of features.
-    """
-    if np.float64(n_values) ** len(pattern.fields) >= 2.0**62:
-        return Recent(np.empty(0, np.int64), np.empty(0, np.int32))
-    size = 16
-    while size < min(2 * n_rows, 1 << 15):
-        size *= 2
-    return Recent(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
 @inner_lean_jit
@@ -314,9 +367,14 @@ def fill_slots(features, n_features):
 
 
 @inner_lean_jit
-def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
-    """Look up a combination, or add it; return its number and the new number of features."""
+def _number(h, tokens, pattern, known, place, features, n_features):
+    """Look up a combination, and add it if it is new; return its number and that of features.
+
+    See `number_template` for the numbers of what is not found where nothing is added.
+    """
     feature, slot, namesake = _probe(h, tokens, pattern, known, place, features)
+    if n_features is None:
+        return (-2 - namesake if feature < 0 and namesake >= 0 else feature), n_features
     if feature < 0:
         feature = n_features
         n_features += 1
@@ -329,44 +387,17 @@ def _enter(h, tokens, pattern, known, place, features, n_features, doubtful):
         for j in range(n_parts, features.codes.shape[1]):
             features.codes[feature, j] = -1
         features.slots[slot] = _entry(h, feature)
-        if namesake >= 0:
-            doubtful[feature] = True
-            doubtful[namesake] = True
     return feature, n_features
 
 
 @lean_jit
-def number_values(tokens, pattern, values, known, features, n_features, table, doubtful):
-    """Number the values of a template with one macro, and add new ones to the features.
+def find_values(tokens, pattern, values, known, features, table, fresh, numbers):
+    """Number the features of a template with one macro, from tables of its values.
 
-    `table` receives the number of each value, and keeps -1 for values that do not occur. See
-    `number_template` for the other parameters and the result.
+    `table` has the features of the first values, and `fresh` those of the others, found on the way,
+    or NOT_FOUND_YET. See `number_template` for the numbers.
     """
-    codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
-    for r in range(len(tokens.places)):
-        place = tokens.places[r]
-        c = codes[place + position]
-        if c >= 0 and table[c] < 0:
-            h = _hash_at(tokens, pattern, values, place)
-            table[c], n_features = _enter(
-                h, tokens, pattern, known, place, features, n_features, doubtful
-            )
-    return n_features
-
-
-@jit
-def find_values(tokens, pattern, values, known, features, table, numbers):
-    """Number the features of a template with one macro, from a table of its values.
-
-    `table` has the features of the first values, or NOT_FOUND_YET for values not looked up yet.
-    """
-    fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
-    return _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers)
-
-
-@inner_lean_jit
-def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh, numbers):
-    n_doubtful, n_known = 0, len(table)
+    n_known = len(table)
     codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
     for r in range(len(numbers)):
         place = tokens.places[r]
@@ -376,13 +407,10 @@ def _find_rows_of_values(tokens, pattern, values, known, features, table, fresh,
             found = table[c] if c < n_known else fresh[c - n_known]
             if found == NOT_FOUND_YET:
                 h = _hash_at(tokens, pattern, values, place)
-                feature, _, namesake = _probe(h, tokens, pattern, known, place, features)
-                found = np.int32(-2 - namesake if feature < 0 and namesake >= 0 else feature)
+                found = np.int32(_number(h, tokens, pattern, known, place, features, None)[0])
                 if c >= n_known:
                     fresh[c - n_known] = found
         numbers[r] = found
-        n_doubtful += found <= -2
-    return n_doubtful
 
 
 @inner_lean_jit
@@ -397,103 +425,52 @@ def _prefetch_codes(features, hashes, n):
 
 
 @inner_lean_jit
-def _prepare_block(tokens, pattern, values, first, last, features, recent, numbers, pending):
+def _prepare_block(tokens, pattern, values, first, last, features, work, numbers):
     """Number the combinations seen lately; hash the others and prefetch what looks them up.
 
-    Returns the number of pending rows; ``pending`` receives their row numbers, hashes and keys.
+    Returns the number of the others, whose rows, hashes and keys are in the workspace.
     """
     n, slots = 0, features.slots
-    rows, hashes, keys = pending
     for r in range(first, last):
         place = tokens.places[r]
         key, present = _packed(tokens, pattern, len(values.hashes), place)
         if not present:
             numbers[r] = -1
             continue
-        if len(recent.keys):
-            i = _recent_slot(key, recent.keys)
-            if recent.keys[i] == key:
-                numbers[r] = recent.numbers[i]
+        if len(work.keys):
+            i = _recent_slot(key, work.keys)
+            if work.keys[i] == key:
+                numbers[r] = work.numbers[i]
                 continue
         h = _hash_at(tokens, pattern, values, place)
-        rows[n], hashes[n], keys[n] = r, h, key
+        work.rows[n], work.hashes[n], work.row_keys[n] = r, h, key
         prefetch(slots, np.int64(_mixed(h) & np.uint64(len(slots) - 1)))
         n += 1
-    _prefetch_codes(features, hashes, n)
+    _prefetch_codes(features, work.hashes, n)
     return n
 
 
-@inner_jit
-def _pending():
-    return np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)
-
-
-@inner_lean_jit
-def _note(recent, key, number):
-    if len(recent.keys):
-        i = _recent_slot(key, recent.keys)
-        recent.keys[i], recent.numbers[i] = key, number
-
-
-@jit
-def number_template(tokens, pattern, values, known, features, n_features, numbers, doubtful):
+@lean_jit
+def number_template(tokens, pattern, values, known, features, n_features, work, numbers):
     """Number the combinations of all rows, and add new ones to the features.
 
-    There must be capacity for one new feature per row. Features that share their hash with another
-    one are marked in `doubtful`. Returns the new number of features.
+    There must be capacity for one new feature per row. Returns the new number of features. If
+    `n_features` is None, nothing is added: `known` has the fitted code of each value, or -1, and
+    rows that are not found get -1. Where only the name could tell, they get ``-2 - n``, where ``n``
+    is the feature with the same hash.
     """
-    recent = _recent(pattern, len(known), len(numbers))
-    return _number_rows(
-        tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, _pending()
-    )
-
-
-@inner_lean_jit
-def _number_rows(
-    tokens, pattern, values, known, features, n_features, numbers, doubtful, recent, pending
-):
-    rows, hashes, keys = pending
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
-        n = _prepare_block(tokens, pattern, values, start, end, features, recent, numbers, pending)
+        n = _prepare_block(tokens, pattern, values, start, end, features, work, numbers)
         for i in range(n):
-            place = tokens.places[rows[i]]
-            numbers[rows[i]], n_features = _enter(
-                hashes[i], tokens, pattern, known, place, features, n_features, doubtful
+            r = work.rows[i]
+            numbers[r], n_features = _number(
+                work.hashes[i], tokens, pattern, known, tokens.places[r], features, n_features
             )
-            _note(recent, keys[i], numbers[rows[i]])
+            if len(work.keys):
+                k = _recent_slot(work.row_keys[i], work.keys)
+                work.keys[k], work.numbers[k] = work.row_keys[i], numbers[r]
     return n_features
-
-
-@jit
-def find_template(tokens, pattern, values, known, features, numbers):
-    """Find the combinations of all rows among the features.
-
-    `known` has the fitted code of each value, or -1. Rows that are not found get -1. Where only the
-    name could tell, they get ``-2 - n``, where ``n`` is the feature with the same hash; the number
-    of such rows is returned.
-    """
-    recent = _recent(pattern, len(known), len(numbers))
-    return _find_rows(tokens, pattern, values, known, features, numbers, recent, _pending())
-
-
-@inner_lean_jit
-def _find_rows(tokens, pattern, values, known, features, numbers, recent, pending):
-    n_doubtful = 0
-    rows, hashes, keys = pending
-    for start in range(0, len(numbers), _BLOCK):
-        end = min(start + _BLOCK, len(numbers))
-        n = _prepare_block(tokens, pattern, values, start, end, features, recent, numbers, pending)
-        for i in range(n):
-            r = rows[i]
-            feature, _, namesake = _probe(
-                hashes[i], tokens, pattern, known, tokens.places[r], features
-            )
-            numbers[r] = -2 - namesake if feature < 0 and namesake >= 0 else feature
-            _note(recent, keys[i], numbers[r])
-        for r in range(start, end):
-            n_doubtful += numbers[r] <= -2
-    return n_doubtful
 
 
 @lean_jit

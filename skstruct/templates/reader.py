@@ -1,10 +1,10 @@
 """Batches of tokens in the layout of the template kernels."""
 
 from copy import copy
+from itertools import accumulate
 
 import numpy as np
 
-from skstruct.compiled.jit import lean_jit
 from skstruct.features.columns import TokenColumns
 from skstruct.templates.numbering import Pattern, Pieces, Tokens
 from skstruct.templates.syntax import FunctionError, compose, parse_template
@@ -100,10 +100,10 @@ class TemplateReader:
         made = {}
         for macro, where in macros:
             if macro.source not in made:
-                function = compose(macro, self._functions, where)
+                steps = compose(macro, self._functions, where)
                 values = columns.values[macro.column]
                 try:
-                    made[macro.source] = numbers.of_macro(macro, values, function)
+                    made[macro.source] = numbers.of_macro(macro, values, steps, where)
                 except FunctionError as error:
                     message, value = error.args
                     row = np.argmax(columns.codes[macro.column] == values.index(value))
@@ -111,14 +111,17 @@ class TemplateReader:
                     raise ValueError(f"{where}: {message}") from error.__cause__
         keys = {macro.field: macro for macro, _ in macros}
         counts = np.diff(self.offsets)
+        shifts = margin * (2 * np.arange(len(counts)) + 1)
+        places, near = np.arange(self.n_rows) + np.repeat(shifts, counts), np.arange(margin)
         fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
+        fields[:, (self.offsets[:-1] + shifts)[:, None] - 1 - near] = before[:margin]
+        fields[:, (self.offsets[1:] + shifts)[:, None] + near] = after[:margin]
         for row, macro in zip(fields, keys.values(), strict=True):
             codes = made[macro.source][columns.codes[macro.column]]
             if macro.absolute:
                 codes = _at_absolute(codes, self.offsets, macro.offset, before, after)
-            add_margins(codes, self.offsets, before, after, margin, row)
-        shifts = margin * (2 * np.arange(len(counts)) + 1)
-        self.tokens = Tokens(fields, np.arange(self.n_rows) + np.repeat(shifts, counts))
+            row[places] = codes
+        self.tokens = Tokens(fields, places)
         self.pieces = numbers.pieces()
         self._field_of = {key: number for number, key in enumerate(keys)}
         self._set_patterns(of_transitions=False)
@@ -126,14 +129,17 @@ class TemplateReader:
     def _set_patterns(self, of_transitions):
         self.of_transitions = of_transitions
         self.literals, templates = self._templates[of_transitions]
+        # At once: for a single short text, a call for each template would show.
+        literals = hash_pieces([literal for t in templates for literal in t.literals])
+        ends = accumulate(len(template.literals) for template in templates)
         self.patterns = [
             Pattern(
                 np.array([self._field_of[macro.field] for macro in template.macros], np.int64),
                 np.array([macro.position for macro in template.macros], np.int64),
-                hash_pieces(template.literals),
+                Pieces(*(part[end - len(template.literals) : end] for part in literals)),
                 self.literals.index(template.literals),
             )
-            for template in templates
+            for template, end in zip(templates, ends, strict=True)
         ]
 
     def _all_templates(self):
@@ -234,19 +240,3 @@ def _at_absolute(codes, offsets, position, before, after):
     chosen = outside.copy()
     chosen[inside] = codes[place[inside]]
     return np.repeat(chosen, last - first)
-
-
-@lean_jit
-def add_margins(codes, offsets, before, after, margin, out):
-    """Copy sequences with a margin of boundary codes around each."""
-    n = 0
-    for s in range(len(offsets) - 1):
-        for k in range(margin):
-            out[n] = before[margin - 1 - k]
-            n += 1
-        for r in range(offsets[s], offsets[s + 1]):
-            out[n] = codes[r]
-            n += 1
-        for k in range(margin):
-            out[n] = after[k]
-            n += 1

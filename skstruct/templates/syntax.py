@@ -171,7 +171,7 @@ def _as_macro(match, where):
 
 
 def compose(macro, functions, where):
-    """Compose the functions of a macro; None if it takes the value itself.
+    """List of the functions of a macro, in order; empty if it takes the value itself.
 
     Parameters
     ----------
@@ -184,57 +184,43 @@ def compose(macro, functions, where):
     steps = [_named(name, functions, where) for name in macro.functions]
     if macro.command != "x":
         steps.append(_search(macro.pattern, macro.command))
-    if macro.lower:
-        steps.append(str.lower)
-    return Steps(steps, where) if steps else None
+    return [*steps, str.lower] if macro.lower else steps
 
 
 class FunctionError(ValueError):
     """Error of a user's function: the message, and the value that it fails for."""
 
 
-class Steps:
-    """A composition of functions.
+def apply(steps, values, where):
+    """Apply functions to a list of values; None means no feature."""
+    results = values
+    for step in steps:
+        made, name = [], f"{where}: {getattr(step, '__name__', step)!r}"
+        try:
+            for value in results:
+                made.append(None if value is None else step(value))
+        except Exception as error:
+            message = (
+                f"{name} raised {type(error).__name__}: {error}, for the value {short_repr(value)}."
+            )
+            raise FunctionError(message, values[len(made)]) from error
+        results = made
+        if not set(map(type, made)) <= {str, type(None)}:
+            results = [_as_string(value, name) for value in made]
+    return results
 
-    Attributes
-    ----------
-    steps : list of callable
-    """
 
-    def __init__(self, steps, where):
-        self.steps = steps
-        self._where = where
-
-    def of(self, values):
-        """Apply the functions to a list of values; None means no feature."""
-        results = values
-        for step in self.steps:
-            made = []
-            try:
-                for value in results:
-                    made.append(None if value is None else step(value))
-            except Exception as error:
-                message = (
-                    f"{self._where}: {getattr(step, '__name__', step)!r} raised "
-                    f"{type(error).__name__}: {error}, for the value {short_repr(value)}."
-                )
-                raise FunctionError(message, values[len(made)]) from error
-            results = made
-            if not set(map(type, made)) <= {str, type(None)}:
-                results = [self._as_string(value, step) for value in made]
-        return results
-
-    def _as_string(self, value, step):
-        if value is None or type(value) is str:
-            return value
-        if isinstance(value, str):
-            return str.__str__(value)
-        if isinstance(value, int):
-            return str(value)
-        raise ValueError(
-            f"{self._where}: {getattr(step, '__name__', step)!r} returned {short_repr(value)}; "
-            f"expected a string, an integer, a bool or None."
-        )
+def _as_string(value, name):
+    """Plain string of the result of a function."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return str(value)
+    raise ValueError(
+        f"{name} returned {short_repr(value)}; expected a string, an integer, a bool or None."
+    )
 
 
 def _named(name, functions, where):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.templates.numbering import Pieces, hash_strings
+from skstruct.templates.syntax import apply
 
 # Never to be changed: the columns of the hashing vectoriser depend on it.
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
@@ -103,28 +104,30 @@ class ValueNumbers:
         codes[missing] = [self._new[values[i]] for i in missing.tolist()]
         return codes
 
-    def of_macro(self, macro, values, function):
+    def of_macro(self, macro, values, steps, where):
         """Return the numbers of a macro's results for the distinct values of its column.
 
         Parameters
         ----------
         macro : Macro
         values : list of str
-        function : Steps or None
-            None if the macro takes the values themselves.
+        steps : list of callable
+            Functions of the macro.
+        where : str
+            The template line, for messages.
         """
-        if function is None:
+        if not steps:
             return self.of(values)
         codes = np.full(len(values), _NOT_KEPT)
         if macro.column not in self._places and self._vocabulary is not None:
             self._places[macro.column] = self._vocabulary.places(macro.column, values)
         places = self._places.get(macro.column)
         if places is not None:
-            codes = self._vocabulary.recall(macro.source, function.steps, places)
+            codes = self._vocabulary.recall(macro.source, steps, places)
         fresh = np.flatnonzero(codes == _NOT_KEPT)
-        codes[fresh] = self.of(function.of([values[i] for i in fresh.tolist()]))
+        codes[fresh] = self.of(apply(steps, [values[i] for i in fresh.tolist()], where))
         self._results.columns[macro.column] = values
-        self._results.numbers[macro.source] = function.steps, codes
+        self._results.numbers[macro.source] = steps, codes
         return codes
 
     def sort(self):

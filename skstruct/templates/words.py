@@ -204,7 +204,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         # Kept, because results of a function are remembered for the function and not its name.
         if "_lookups" not in vars(self):
             clusters = self.cluster_prefixes if self.clusters else ()
-            functions = {f"cluster{n}": _ClusterPrefix(self.clusters, n) for n in clusters}
+            functions = {f"cluster{n}": _cluster_prefix(self.clusters, n) for n in clusters}
             gazetteers = [Gazetteer(entries) for entries in (self.gazetteers or {}).values()]
             self._lookups = {"matched": _matched, **functions}, gazetteers
         return self._lookups[0]
@@ -243,16 +243,14 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
             Strings().read(list(words_and_paths), "words and their classes", None)
 
 
-class _ClusterPrefix:
-    """Prefix of the class of a word, a function of the template."""
+def _cluster_prefix(clusters, length):
+    """Function of the template: prefix of the class of a word."""
 
-    def __init__(self, clusters, length):
-        self._clusters = clusters
-        self._length = length
+    def prefix_of_class(word):
+        found = clusters.get(word, clusters.get(word.lower()))
+        return None if found is None else found[:length]
 
-    def __call__(self, word):
-        found = self._clusters.get(word, self._clusters.get(word.lower()))
-        return None if found is None else found[: self._length]
+    return prefix_of_class
 
 
 def _matched(mark):
