@@ -118,21 +118,35 @@ def _check_compressed(X, shape, unit, name, place):
     """Check CSR, or a format that is CSR of something else: `unit` is what indices number."""
     n_major, n_minor = shape
     check_lengths(X, n_major, name)
-    indptr, n = X.indptr, len(X.indices)
-    wrong = (indptr[1:] < indptr[:-1]) | (indptr[1:] > n)
+    indptr = X.indptr
+    _check_bounds(indptr[:-1], indptr[1:], X, name, place)
+
+    def place_of(entry):
+        return place(int(np.searchsorted(indptr, entry, side="right") - 1))
+
+    _check_inside(X.indices[: indptr[-1]], n_minor, unit, place_of)
+
+
+def _check_bounds(starts, ends, X, name, place):
+    """Raise a ValueError for the first of some rows that is no range of the entries of X."""
+    n = len(X.indices)
+    wrong = (starts < 0) | (ends < starts) | (ends > n)
     if wrong.any():
         i = int(wrong.argmax())
-        raise wrong_bounds(place(i), name, indptr[i : i + 2], n)
-    wrong = _first_outside(X.indices[: indptr[-1]], n_minor)
-    if wrong is not None:
-        where = _begin(place(int(np.searchsorted(indptr, wrong, side="right") - 1)))
-        raise ValueError(f"{where}: {_outside(unit, X.indices[wrong], n_minor)}. {_AGAIN}")
+        goes = f"{name}.indptr goes from {starts[i]} to {ends[i]}, but there are {n} entries"
+        raise ValueError(f"{_begin(place(i))}: {goes}. {_AGAIN}")
 
 
-def wrong_bounds(place, name, bounds, n):
-    """Error for a row that has these entries of `n`."""
-    goes = f"{name}.indptr goes from {bounds[0]} to {bounds[1]}, but there are {n} entries"
-    return ValueError(f"{_begin(place)}: {goes}. {_AGAIN}")
+def _check_inside(numbers, size, unit, place):
+    """Raise a ValueError for the first of some integers that is not in ``range(size)``."""
+    signed = numbers.dtype
+    # Negative numbers are large when viewed as unsigned, so one pass finds both kinds.
+    unsigned = numbers.view(np.dtype(f"{signed.byteorder}u{signed.itemsize}"))
+    least = min(size, int(np.iinfo(signed).max) + 1)
+    if len(numbers) and int(unsigned.max()) >= least:
+        i = int((unsigned >= least).argmax())
+        wrong = f"{unit} {numbers[i]} is not one of the {size}, which are numbered from 0"
+        raise ValueError(f"{_begin(place(i))}: {wrong}. {_AGAIN}")
 
 
 def check_lengths(X, n_major, name):
@@ -165,16 +179,8 @@ def _check_coo(X, name, place):
             f"{name} has {len(X.data)} values, but {len(X.row)} rows and {len(X.col)} columns "
             f"for them. {_AGAIN}"
         )
-    n_rows, n_columns = X.shape
-    wrong = _first_outside(X.row, n_rows)
-    if wrong is not None:
-        raise ValueError(
-            f"Entry {wrong} of {name}: {_outside('row', X.row[wrong], n_rows)}. {_AGAIN}"
-        )
-    wrong = _first_outside(X.col, n_columns)
-    if wrong is not None:
-        where = _begin(place(X.row[wrong]))
-        raise ValueError(f"{where}: {_outside('column', X.col[wrong], n_columns)}. {_AGAIN}")
+    _check_inside(X.row, X.shape[0], "row", f"entry {{}} of {name}".format)
+    _check_inside(X.col, X.shape[1], "column", lambda entry: place(X.row[entry]))
 
 
 def _check_lil(X, name, place):
@@ -192,21 +198,6 @@ def _check_dia(X, name, place):
             f"{name}.data has the shape {X.data.shape}, but there are {len(X.offsets)} "
             f"diagonals. {_AGAIN}"
         )
-
-
-def _first_outside(numbers, size):
-    """Position of the first of some integers that is not in ``range(size)``; None if all are."""
-    signed = numbers.dtype
-    # Negative numbers are large when viewed as unsigned, so one pass finds both kinds.
-    numbers = numbers.view(np.dtype(f"{signed.byteorder}u{signed.itemsize}"))
-    size = min(size, int(np.iinfo(signed).max) + 1)
-    if len(numbers) == 0 or int(numbers.max()) < size:
-        return None
-    return int((numbers >= size).argmax())
-
-
-def _outside(unit, number, size):
-    return f"{unit} {number} is not one of the {size}, which are numbered from 0"
 
 
 def _begin(place):
@@ -476,10 +467,7 @@ def select_rows(X, rows, name="X", place="row {}".format):
         rows = np.arange(rows.start, rows.stop)
     check_lengths(X, X.shape[0], name)
     starts, ends = X.indptr[rows], X.indptr[rows + 1]
-    wrong = (starts < 0) | (ends < starts) | (ends > len(X.indices))
-    if wrong.any():
-        i, n = rows[wrong.argmax()], len(X.indices)
-        raise wrong_bounds(place(i), name, X.indptr[i : i + 2], n)
+    _check_bounds(starts, ends, X, name, lambda i: place(rows[i]))
     source, indptr = ranges(starts, ends - starts)
     arrays = X.data[source], X.indices[source], indptr
     return sp.csr_matrix(arrays, shape=(len(rows), X.shape[1]))
