@@ -268,11 +268,8 @@ def _read_features(frame, columns, wanted):
 def _select(X, names, wanted):
     """The columns of X with the wanted names; zeros where there is none."""
     position = dict(zip(names, range(len(names)), strict=True))
-    found = [(position[name], i) for i, name in enumerate(wanted) if name in position]
-    sources, targets = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    shape = len(names), len(wanted)
-    choice = sp.csr_matrix((np.ones(len(found)), (sources, targets)), shape=shape)
-    return X @ choice
+    columns = [position.get(name, len(names)) for name in wanted]
+    return hstack([X, np.zeros((X.shape[0], 1))])[:, columns]
 
 
 def _read_feature(frame, name):

@@ -232,17 +232,14 @@ default=None
         same = (b.feature_names is names or np.array_equal(b.feature_names, names) for b in batches)
         if not all(same):
             raise ValueError("Batches with different columns cannot be concatenated.")
-        X, transition_X = vstack([b.X for b in batches]), None
-        observed = [b.transition_X is not None for b in batches]
-        if any(observed) and not all(observed):
+        observed = [b.transition_X for b in batches if b.transition_X is not None]
+        if 0 < len(observed) < len(batches):
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
-        if observed[0]:
-            transition_X = vstack([b.transition_X for b in batches])
         return cls(
-            X,
+            vstack([b.X for b in batches]),
             to_offsets(np.concatenate([b.lengths for b in batches])),
             feature_names=names,
-            transition_X=transition_X,
+            transition_X=vstack(observed) if observed else None,
             keep_zeros=any(b.keep_zeros for b in batches),
         )
 

@@ -54,13 +54,8 @@ def portions(n_rows, work_per_row):
     """
     ends = np.cumsum(n_rows) * work_per_row
     n_cuts = int(ends[-1] / _WORK_AT_ONCE) if len(ends) else 0
-    if n_cuts == 0:
-        _check_cancelled()
-        yield slice(0, len(ends))
-        return
-    cuts = np.searchsorted(ends, _WORK_AT_ONCE * np.arange(1, n_cuts + 1))
-    inner = np.unique(cuts)
-    inner = inner[(inner > 0) & (inner < len(ends))].tolist()
+    cuts = np.searchsorted(ends, _WORK_AT_ONCE * np.arange(1, n_cuts + 1)).tolist()
+    inner = sorted({*cuts} - {0, len(ends)})
     for first, last in pairwise([0, *inner, len(ends)]):
         _check_cancelled()
         yield slice(first, last)
