@@ -15,13 +15,7 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.ranges import decode_best
 from skstruct.chain.scores import Rows
 from skstruct.input.scale import check_weights
-from skstruct.input.schemes import (
-    RUNS,
-    SCHEMES,
-    allowed_labels,
-    belongs,
-    letters_in,
-)
+from skstruct.input.schemes import RUNS, SCHEMES, allowed_labels, belongs, letters_in
 from skstruct.matrices import read_only
 from skstruct.utils.messages import place, short_repr
 
@@ -79,16 +73,11 @@ def read_constraint(constraint, classes):
 
 
 def _read_scheme(scheme, classes):
-    name = f"constraint={scheme!r}"
-    _check_classes(classes.tolist(), scheme, name)
-    return Constraint(*allowed_labels(classes.tolist(), scheme), name)
-
-
-def _check_classes(classes, scheme, name):
-    """Raise an error that lists the classes that are no labels of a scheme."""
+    """Constraint of a scheme; a ValueError that lists the classes that are no labels of it."""
+    name, classes = f"constraint={scheme!r}", classes.tolist()
     wrong = [label for label in classes if not belongs(label, scheme)]
     if not wrong:
-        return
+        return Constraint(*allowed_labels(classes, scheme), name)
     if not isinstance(wrong[0], str):
         raise ValueError(
             f"Class {wrong[0]!r} does not fit {name}, whose labels are strings: "

@@ -82,11 +82,8 @@ def read_format(X, n_features=None, n_transition_features=None):
     X = _as_collection(copied(X))
     if isinstance(X, Iterator):
         return Format.TOKENS, X
+    X = copied_lists(X)
     leaf = _first_leaf(X)
-    if leaf is not None and isinstance(leaf[0], Number):
-        # Lists of tokens are copied when they are read, these now: others may change them.
-        X = copied_lists(X)
-        leaf = _first_leaf(X)
     if leaf is None:
         return _read_empty(X, n_features, n_transition_features)
     value, depth = leaf
@@ -364,19 +361,8 @@ def _flatten_sequences(y, offsets, name, partial):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = copied_lists(_as_list(y.to_numpy() if is_frame(y) else y))
     _check_count(y, offsets, name)
-    lengths = np.diff(offsets).tolist()
-    if set(map(type, y)) <= {list, tuple} and list(map(len, y)) == lengths:
-        labels = list(chain.from_iterable(y))
-    else:
-        labels = _flatten_one_by_one(y, lengths)
-    _check_label_types(labels, offsets, partial)
-    return labels, None
-
-
-def _flatten_one_by_one(y, lengths):
-    """Labels of all sequences, concatenated, checking each sequence."""
     labels = []
-    for i, (sequence, length) in enumerate(zip(y, lengths, strict=True)):
+    for i, (sequence, length) in enumerate(zip(y, np.diff(offsets).tolist(), strict=True)):
         sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise ValueError(
@@ -387,7 +373,8 @@ def _flatten_one_by_one(y, lengths):
         if len(sequence) != length:
             raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)
-    return labels
+    _check_label_types(labels, offsets, partial)
+    return labels, None
 
 
 def _as_list(y):

@@ -127,8 +127,6 @@ def correct_marginals(marginals, offsets, log_partition):
         If rounding leaves nothing of the marginals of a sequence.
     """
     total = marginals.sum(axis=1)
-    if total.min(initial=1.0) >= 1.0 - _ROUNDING and total.max(initial=1.0) <= 1.0 + _ROUNDING:
-        return
     off = np.flatnonzero(~(np.abs(total - 1.0) <= _ROUNDING))
     sequence = np.searchsorted(offsets, off, side="right") - 1
     off = off[log_partition[sequence] != -np.inf]

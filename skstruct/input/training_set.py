@@ -307,19 +307,14 @@ def read_token_weights(sample_weight, lengths):
         _refuse_invalid(weights, f"Sequence {i}, token {{}}: sample_weight".format)
         if length:
             # The mean of equal numbers may be off by rounding.
-            mean[i] = weights[0] if (weights == weights[0]).all() else _mean(weights)
+            with np.errstate(over="ignore"):
+                mean[i] = weights[0] if (weights == weights[0]).all() else weights.mean()
             varies = mean[i] > 0 and (weights != mean[i]).any()
             factors.append(weights / mean[i] if varies else np.ones(length))
+    _refuse_infinite(mean)
     factors = np.concatenate(factors) if factors else np.empty(0)
     weight = read_sample_weight(mean, len(lengths))
     return weight, factors if np.any(factors != 1) else np.empty(0)
-
-
-def _mean(weights):
-    with np.errstate(over="ignore"):
-        mean = weights.mean()
-    _refuse_infinite(mean)
-    return mean
 
 
 def _as_numbers(sample_weight, name):

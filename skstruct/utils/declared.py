@@ -15,6 +15,7 @@ restores the value, or raises a ValueError that names it by `what`. `size` is th
 """
 
 from contextlib import suppress
+from itertools import pairwise
 from math import prod
 from numbers import Integral, Real
 
@@ -76,10 +77,7 @@ def unpack_strings(value):
     if value["kind"] not in ("array", "list"):
         raise ValueError("strings are neither an array nor a list.")
     text, ends = text.tobytes(), np.cumsum(lengths, dtype=np.int64).tolist()
-    starts = [0, *ends[:-1]]
-    strings = [
-        text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)
-    ]
+    strings = [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
     if value["kind"] == "list":
         return strings
     array = np.empty(len(strings), dtype=object)
@@ -184,7 +182,16 @@ def sizes_of(owner):
 
 
 class Declaration:
-    """Base of the declarations."""
+    """Base of the declarations.
+
+    Parameters
+    ----------
+    *options : object
+        What is allowed or required; each class says what they are.
+    """
+
+    def __init__(self, *options):
+        self._options = options
 
     def write(self, value):
         """Return what is stored for a value."""
@@ -220,15 +227,12 @@ class Counts(Declaration):
         Required keys; by default, any keys are allowed.
     """
 
-    def __init__(self, *names):
-        self._names = names
-
     def read(self, value, what, size):
         """Counts by name."""
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError(f"{what} are not numbers by name.")
-        if self._names and set(value) != set(self._names):
-            raise ValueError(f"{what} does not consist of {', '.join(self._names)}.")
+        if self._options and set(value) != set(self._options):
+            raise ValueError(f"{what} does not consist of {', '.join(self._options)}.")
         return {name: Count().read(number, what, size) for name, number in value.items()}
 
 
@@ -282,15 +286,12 @@ class Choice(Declaration):
     *values : object
     """
 
-    def __init__(self, *values):
-        self._values = values
-
     def read(self, value, what, size):
         """One of them."""
-        for one in self._values:
+        for one in self._options:
             if value is one or (value == one) is True:
                 return one
-        raise ValueError(f"{what} is {short_repr(value)}, and not one of {self._values}.")
+        raise ValueError(f"{what} is {short_repr(value)}, and not one of {self._options}.")
 
 
 class Strings(Declaration):
@@ -363,19 +364,16 @@ class Maybe(Declaration):
 class Either(Declaration):
     """Value that one of several declarations allows; messages are those of the last one."""
 
-    def __init__(self, *kinds):
-        self._kinds = kinds
-
     def write(self, value):
         """Return what is stored for a value."""
-        return self._kinds[-1].write(value)
+        return self._options[-1].write(value)
 
     def read(self, value, what, size):
         """Value that one of them allows."""
-        for kind in self._kinds[:-1]:
+        for kind in self._options[:-1]:
             with suppress(ValueError):
                 return kind.read(value, what, size)
-        return self._kinds[-1].read(value, what, size)
+        return self._options[-1].read(value, what, size)
 
 
 class Record(Declaration):
@@ -454,20 +452,18 @@ class Array(Declaration):
             array = numbers = np.asarray(array)
         else:
             raise ValueError(f"{what} is not an array of numbers.")
-        self._check_dtype(numbers.dtype, what)
+        if not self._allows(numbers.dtype):
+            wanted = "real numbers" if self._dtype is REAL else np.dtype(self._dtype)
+            raise ValueError(f"{what} is an array of {numbers.dtype} and not of {wanted}.")
         if not fits_shape(array.shape, expected):
             raise ValueError(f"{what} has the shape {array.shape} and not {expected}.")
         self._check_values(numbers, what, size)
         return array if self._dtype is REAL else np.ascontiguousarray(array)
 
-    def _check_dtype(self, dtype, what):
+    def _allows(self, dtype):
         if self._dtype is REAL:
-            fits = dtype.kind in "fiu" and dtype.itemsize <= 8
-        else:
-            fits = dtype == self._dtype
-        if not fits:
-            wanted = "real numbers" if self._dtype is REAL else np.dtype(self._dtype)
-            raise ValueError(f"{what} is an array of {dtype} and not of {wanted}.")
+            return dtype.kind in "fiu" and dtype.itemsize <= 8
+        return dtype == self._dtype
 
     def _check_values(self, numbers, what, size):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -540,12 +536,9 @@ class Columns(Declaration):
         Required columns.
     """
 
-    def __init__(self, *names):
-        self._names = names
-
     def read(self, value, what, size):
         """Columns of numbers."""
-        if not isinstance(value, dict) or not set(self._names) <= value.keys():
+        if not isinstance(value, dict) or not set(self._options) <= value.keys():
             raise ValueError(f"{what} lacks columns.")
         for name, column in value.items():
             is_column = isinstance(column, np.ndarray) and column.ndim == 1

@@ -62,17 +62,17 @@ def _refuse_obstacle(path):
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
-        mode = None
+        mode = 0
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-    is_file, is_new = mode is not None and stat.S_ISREG(mode), mode is None
-    if not os.path.basename(path) or (not is_new and stat.S_ISDIR(mode)):
+    is_new = mode == 0
+    if not os.path.basename(path) or stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, "this is a folder, and not a file", path)
     if is_new and not os.path.isdir(folder):
         raise OSError(errno.ENOENT, "the folder does not exist", path)
     if not is_new and not _allows(target, os.W_OK):
         raise OSError(errno.EACCES, "the file is write-protected", path)
-    if (is_new or is_file) and not _allows(folder, os.W_OK | os.X_OK):
+    if (is_new or stat.S_ISREG(mode)) and not _allows(folder, os.W_OK | os.X_OK):
         raise OSError(errno.EACCES, "the folder is write-protected", path)
 
 
