@@ -138,27 +138,23 @@ def _open(baseline, needed, ours):
 
 
 def _archives():
-    """Archive of each baseline, or why it cannot be used; None if settings ask for other code."""
+    """Archive of each baseline, or why it cannot be used."""
     named = numba.config.CPU_NAME, numba.config.CPU_FEATURES
     wanted = os.environ.get("SKSTRUCT_KERNELS", "auto") in ("auto", "compiled")
     if named != (None, None) or not wanted:
-        return None
+        return {"none": "SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"}
     ours = tuple(environment().items())
     return {name: _open(name, needed, ours) for name, needed in all_baselines().items()}
 
 
 def archive_report():
     """Lines on the archives: the number of kernels of each, or why it is not used."""
-    found = _archives()
-    if found is None:
-        return ["none: SKSTRUCT_KERNELS, NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"]
     return [
         f"{name}: {one if isinstance(one, str) else f'{one.n_kernels} kernels'}"
-        for name, one in found.items()
+        for name, one in _archives().items()
     ] or ["none for this kind of processor"]
 
 
 def usable_archives():
     """Archives that fit this process, by the names of their baselines; best first."""
-    found = _archives() or {}
-    return {name: one for name, one in found.items() if isinstance(one, Archive)}
+    return {name: one for name, one in _archives().items() if isinstance(one, Archive)}
