@@ -138,8 +138,7 @@ class FrameConversions:
             return batch
         labels = _read_labels(frame, label)
         labels = list(map(labels.__getitem__, order.tolist()))
-        ends = offsets.tolist()
-        return batch, [labels[a:b] for a, b in pairwise(ends)]
+        return batch, [labels[a:b] for a, b in pairwise(offsets.tolist())]
 
     @staticmethod
     def to_frame(values, frame, group, *, names="predicted"):
@@ -258,18 +257,13 @@ def _read_features(frame, columns, wanted):
         return X, names
     wanted = list(wanted)
     texts = tuple(f"{name}:" for name, (block, _) in read.items() if sp.issparse(block))
-    known = set(names)
-    for name in wanted:
-        if name not in known and not (isinstance(name, str) and name.startswith(texts)):
-            raise ValueError(f"The columns {columns} do not have the feature {name!r}.")
-    return _select(X, names, wanted), wanted
-
-
-def _select(X, names, wanted):
-    """The columns of X with the wanted names; zeros where there is none."""
     position = dict(zip(names, range(len(names)), strict=True))
+    for name in wanted:
+        if name not in position and not (isinstance(name, str) and name.startswith(texts)):
+            raise ValueError(f"The columns {columns} do not have the feature {name!r}.")
+    # The column after all others, of zeros, is that of strings that do not occur.
     columns = [position.get(name, len(names)) for name in wanted]
-    return hstack([X, np.zeros((X.shape[0], 1))])[:, columns]
+    return hstack([X, np.zeros((X.shape[0], 1))])[:, columns], wanted
 
 
 def _read_feature(frame, name):
@@ -301,9 +295,7 @@ def _as_numbers(values, missing, name):
     if missing.any():
         values = np.where(missing, np.nan, values)
     numbers = values.astype(np.float64)
-    wrong = ~np.isfinite(numbers)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    for row in np.flatnonzero(~np.isfinite(numbers))[:1]:
         raise ValueError(
             f"Row {row}: the number {name!r} is missing or infinite; fill in a number, or make "
             "the column one of strings, which may be missing."
@@ -317,11 +309,10 @@ def _read_labels(frame, name):
     labels = [None if lacks else value for value, lacks in zip(column, missing, strict=True)]
     if column.to_numpy().dtype.kind == "f":
         # Integers beside missing values are floats in pandas.
-        whole = [label is None or float(label).is_integer() for label in labels]
-        if not all(whole):
-            row = whole.index(False)
-            raise ValueError(
-                f"Row {row}: label {short_repr(labels[row])} is neither a string nor an integer."
-            )
+        for row, label in enumerate(labels):
+            if label is not None and not float(label).is_integer():
+                raise ValueError(
+                    f"Row {row}: label {short_repr(label)} is neither a string nor an integer."
+                )
         labels = [None if label is None else int(label) for label in labels]
     return labels

@@ -355,7 +355,8 @@ default=None
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             if step == 1:
-                return self._slice(start, max(start, stop))
+                offsets = self._offsets_of(start, max(start, stop))
+                return self._select(slice(offsets[0], offsets[-1]), offsets - offsets[0])
         return self._take(np.arange(len(self))[key])
 
     def _as_transitions(self, transition_X):
@@ -376,10 +377,6 @@ default=None
     def _rows(self, i):
         rows = select_rows(self.X, slice(*self._offsets_of(i, i + 1)), place=self._place)
         return to_csr(rows, place=f"Sequence {i}, token {{}}".format) if sp.issparse(rows) else rows
-
-    def _slice(self, start, stop):
-        offsets = self._offsets_of(start, stop)
-        return self._select(slice(offsets[0], offsets[-1]), offsets - offsets[0])
 
     def _offsets_of(self, start, stop):
         return read_offsets(self.offsets, self.n_rows, slice(start, stop + 1))
