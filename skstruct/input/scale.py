@@ -82,19 +82,16 @@ def advise_scaling(rows, names=None):
     advice : str or None
         A sentence that names a feature with the largest value; None where there is no need.
     """
-    sets = ("Feature", names), ("Transition feature", None)
-    found = (_advise(part, *of_set) for part, of_set in zip(rows.sets(), sets, strict=False))
-    return next((advice for advice in found if advice is not None), None)
-
-
-def _advise(rows, kind, names):
-    if _largest(rows.data) < _LARGE:
-        return None
-    entry = np.argmax(np.abs(rows.data))
-    return (
-        f"{kind} {_name(rows, entry, names)} has values as large as {abs(rows.data[entry]):.0e}, "
-        f"beside which other features, biases and transitions hardly count: {HOW_TO_SCALE}."
-    )
+    kinds = ("Feature", names), ("Transition feature", None)
+    for part, (kind, names) in zip(rows.sets(), kinds, strict=False):
+        largest = _largest(part.data)
+        if largest >= _LARGE:
+            name = _name(part, np.argmax(np.abs(part.data)), names)
+            return (
+                f"{kind} {name} has values as large as {largest:.0e}, beside which other features, "
+                f"biases and transitions hardly count: {HOW_TO_SCALE}."
+            )
+    return None
 
 
 def _name(rows, entry, names):
@@ -127,6 +124,8 @@ def correct_marginals(marginals, offsets, log_partition):
         If rounding leaves nothing of the marginals of a sequence.
     """
     total = marginals.sum(axis=1)
+    if total.min(initial=1.0) >= 1.0 - _ROUNDING and total.max(initial=1.0) <= 1.0 + _ROUNDING:
+        return
     off = np.flatnonzero(~(np.abs(total - 1.0) <= _ROUNDING))
     sequence = np.searchsorted(offsets, off, side="right") - 1
     off = off[log_partition[sequence] != -np.inf]

@@ -39,16 +39,6 @@ _STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
 _SHORT = 4096
 
 
-def pack(value):
-    """Pack strings, or an array that is mostly zero, as plain arrays; all else stays as it is."""
-    return pack_zeros(pack_strings(value))
-
-
-def unpack(value):
-    """Unpack the result of `pack`; anything else stays as it is."""
-    return unpack_zeros(unpack_strings(value))
-
-
 def pack_strings(value):
     """Pack a list or array of strings into two arrays; anything else stays as it is."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1
@@ -182,7 +172,7 @@ def sizes_of(owner):
 
 
 class Declaration:
-    """Base of the declarations.
+    """Any value; base of all declarations.
 
     Parameters
     ----------
@@ -194,8 +184,12 @@ class Declaration:
         self._options = options
 
     def write(self, value):
-        """Return what is stored for a value."""
-        return value
+        """Pack strings, or an array that is mostly zero; anything else stays as it is."""
+        return pack_zeros(pack_strings(value))
+
+    def read(self, value, what, size):
+        """Unpack the value."""
+        return unpack_zeros(unpack_strings(value))
 
 
 class Count(Declaration):
@@ -307,8 +301,6 @@ class Strings(Declaration):
 
     def __init__(self, kind=list, *, distinct=False):
         self._kind, self._distinct = kind, distinct
-
-    write = staticmethod(pack_strings)
 
     def read(self, value, what, size):
         """Distinct strings in their container."""
@@ -491,8 +483,6 @@ class Objects(Declaration):
     def __init__(self, length):
         self._length = length
 
-    write = staticmethod(pack_strings)
-
     def read(self, value, what, size):
         """Array of the right length."""
         array, expected = unpack_strings(value), (size(self._length),)
@@ -503,8 +493,6 @@ class Objects(Declaration):
 
 class Labels(Declaration):
     """Distinct labels, all strings or all numbers."""
-
-    write = staticmethod(pack_strings)
 
     def read(self, value, what, size):
         """Array of labels."""

@@ -12,13 +12,14 @@ from math import prod
 from numpy.lib import format as numpy_format
 
 import skstruct
-from skstruct.utils.declared import pack, sizes_of, unpack
+from skstruct.utils.declared import Declaration, sizes_of
 from skstruct.utils.memory import require_memory
 from skstruct.utils.transaction import with_attributes
 
 # Increased when states change so that older versions cannot read them.
 FORMAT = 4
 _FORMAT_KEY, _VERSION_KEY = "_state_format", "_skstruct_version"
+_ANYTHING = Declaration()
 
 
 class Persistent:
@@ -48,7 +49,7 @@ class Persistent:
             kept["feature_names_in_"] = "vectorizer_"
         declared = _declarations(type(self))
         for name, value in kept.items():
-            kept[name] = declared[name].write(value) if name in declared else pack(value)
+            kept[name] = declared.get(name, _ANYTHING).write(value)
         return {**kept, _FORMAT_KEY: FORMAT, _VERSION_KEY: skstruct.__version__}
 
     def __setstate__(self, state):
@@ -80,7 +81,8 @@ class Persistent:
     def _read_state(self, state):
         """Set the attributes of a state, and check them."""
         declared, size = _declarations(type(self)), sizes_of(self)
-        state = {name: v if name in declared else unpack(v) for name, v in state.items()}
+        for name in state.keys() - declared.keys():
+            state[name] = _ANYTHING.read(state[name], name, size)
         state = self._default_params() | state
         if isinstance(state.get("feature_names_in_"), str):
             state["feature_names_in_"] = state["vectorizer_"].feature_names_
@@ -214,13 +216,10 @@ def check_archive(path):
 
 
 def _check_header(file, size):
-    readers = {
-        (1, 0): numpy_format.read_array_header_1_0,
-        (2, 0): numpy_format.read_array_header_2_0,
-    }
     version = numpy_format.read_magic(file)
-    if version not in readers:
+    read = getattr(numpy_format, "read_array_header_{}_{}".format(*version), None)
+    if read is None:
         raise ValueError(f"it has an array in the format {version}.")
-    shape, _, dtype = readers[version](file)
+    shape, _, dtype = read(file)
     if prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of the shape {shape} has only {size} bytes.")
