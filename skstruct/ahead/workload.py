@@ -68,7 +68,6 @@ RERANKERS = {
     "TruncatedGradientReranker": [{}, *LOSSES],
     "VRDAReranker": [{}, *LOSSES, {"prediction": "vote"}, {"prediction": "last"}, {"n_jobs": 2}],
 }
-SECOND_ORDER = [{}, {"l1": 0.1}, {"solver": "sgd"}]
 
 
 class Step(NamedTuple):
@@ -171,10 +170,9 @@ def _steps_of_others():
         yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
     for name in ("CRFTagger", *_online()):
         yield _step(use_many_labels, name, {})
-    for options in SECOND_ORDER:
-        yield _step(use_second_order, "CRFTagger", options)
-    for name in _online():
         yield _step(use_second_order, name, {})
+    for options in ({"l1": 0.1}, {"solver": "sgd"}):
+        yield _step(use_second_order, "CRFTagger", options)
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)

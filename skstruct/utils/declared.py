@@ -192,7 +192,33 @@ class Declaration:
         return unpack_zeros(unpack_strings(value))
 
 
-class Count(Declaration):
+class Number(Declaration):
+    """Finite number.
+
+    Parameters
+    ----------
+    least, most : float
+        Bounds of the range; by default any number from zero on.
+    kind : {float, int}, default=float
+        Its type.
+    """
+
+    def __init__(self, least=0, most=np.inf, kind=float):
+        self._least, self._most, self._kind = least, most, kind
+
+    def read(self, value, what, size):
+        """Number in the range."""
+        wanted = Integral if self._kind is int else Real
+        is_number = isinstance(value, wanted) and not isinstance(value, bool)
+        if not is_number or not self._least <= value <= self._most or value == np.inf:
+            raise ValueError(
+                f"{what} is {short_repr(value)}, and not a finite {self._kind.__name__} from "
+                f"{self._least} to {self._most}."
+            )
+        return self._kind(value)
+
+
+class Count(Number):
     """Integer.
 
     Parameters
@@ -202,14 +228,7 @@ class Count(Declaration):
     """
 
     def __init__(self, least=0):
-        self._least = least
-
-    def read(self, value, what, size):
-        """Integer in the range."""
-        is_integer = isinstance(value, Integral) and not isinstance(value, bool)
-        if not is_integer or value < self._least:
-            raise ValueError(f"{what} is {short_repr(value)}, and not at least {self._least}.")
-        return int(value)
+        super().__init__(least, kind=int)
 
 
 class Counts(Declaration):
@@ -228,29 +247,6 @@ class Counts(Declaration):
         if self._options and set(value) != set(self._options):
             raise ValueError(f"{what} does not consist of {', '.join(self._options)}.")
         return {name: Count().read(number, what, size) for name, number in value.items()}
-
-
-class Number(Declaration):
-    """Finite number.
-
-    Parameters
-    ----------
-    least, most : float
-        Bounds of the range; by default any number from zero on.
-    """
-
-    def __init__(self, least=0, most=np.inf):
-        self._least, self._most = least, most
-
-    def read(self, value, what, size):
-        """Number in the range."""
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not self._least <= value <= self._most or value == np.inf:
-            raise ValueError(
-                f"{what} is {short_repr(value)}, and not a finite number from {self._least} to "
-                f"{self._most}."
-            )
-        return float(value)
 
 
 class Numbers(Declaration):
