@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-_AGAIN = "The arrays of the matrix do not fit together: make it again."
-
 
 def read_offsets(offsets, n_rows, part=slice(None)):
     """Copy the offsets of sequences, or of consecutive ones among them.
@@ -109,7 +107,7 @@ def _check_csc(X, name, place):
 def _check_bsr(X, name, place):
     height, width = X.blocksize
     if X.data.shape[1:] != (height, width):
-        raise ValueError(f"{name}.data has the shape {X.data.shape}. {_AGAIN}")
+        raise _misfit(f"{name}.data has the shape {X.data.shape}")
     shape = X.shape[0] // height, X.shape[1] // width
     _check_compressed(X, shape, "block", name, lambda row: place(row * height))
 
@@ -134,7 +132,7 @@ def _check_bounds(starts, ends, X, name, place):
     if wrong.any():
         i = int(wrong.argmax())
         goes = f"{name}.indptr goes from {starts[i]} to {ends[i]}, but there are {n} entries"
-        raise ValueError(f"{_begin(place(i))}: {goes}. {_AGAIN}")
+        raise _misfit(f"{_begin(place(i))}: {goes}")
 
 
 def _check_inside(numbers, size, unit, place):
@@ -146,7 +144,7 @@ def _check_inside(numbers, size, unit, place):
     if len(numbers) and int(unsigned.max()) >= least:
         i = int((unsigned >= least).argmax())
         wrong = f"{unit} {numbers[i]} is not one of the {size}, which are numbered from 0"
-        raise ValueError(f"{_begin(place(i))}: {wrong}. {_AGAIN}")
+        raise _misfit(f"{_begin(place(i))}: {wrong}")
 
 
 def check_lengths(X, n_major, name):
@@ -154,30 +152,26 @@ def check_lengths(X, n_major, name):
     _check_integers(X.indptr, f"{name}.indptr")
     _check_integers(X.indices, f"{name}.indices")
     if len(X.indptr) != n_major + 1:
-        raise ValueError(
-            f"{name}.indptr has {len(X.indptr)} numbers; expected {n_major + 1}. {_AGAIN}"
-        )
+        raise _misfit(f"{name}.indptr has {len(X.indptr)} numbers; expected {n_major + 1}")
     if X.indptr[0] != 0:
-        raise ValueError(f"{name}.indptr starts at {X.indptr[0]}, not at 0. {_AGAIN}")
+        raise _misfit(f"{name}.indptr starts at {X.indptr[0]}, not at 0")
     if np.shape(X.data)[:1] != X.indices.shape:
-        raise ValueError(
-            f"{name}.data has the shape {np.shape(X.data)}, but there are {len(X.indices)} "
-            f"indices. {_AGAIN}"
+        raise _misfit(
+            f"{name}.data has the shape {np.shape(X.data)}, but there are {len(X.indices)} indices"
         )
 
 
 def _check_integers(array, name):
     if not (isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu"):
-        raise ValueError(f"{name} is not a 1-D array of integers. {_AGAIN}")
+        raise _misfit(f"{name} is not a 1-D array of integers")
 
 
 def _check_coo(X, name, place):
     _check_integers(X.row, f"{name}.row")
     _check_integers(X.col, f"{name}.col")
     if not len(X.row) == len(X.col) == len(X.data):
-        raise ValueError(
-            f"{name} has {len(X.data)} values, but {len(X.row)} rows and {len(X.col)} columns "
-            f"for them. {_AGAIN}"
+        raise _misfit(
+            f"{name} has {len(X.data)} values, but {len(X.row)} rows and {len(X.col)} columns"
         )
     _check_inside(X.row, X.shape[0], "row", f"entry {{}} of {name}".format)
     _check_inside(X.col, X.shape[1], "column", lambda entry: place(X.row[entry]))
@@ -185,19 +179,23 @@ def _check_coo(X, name, place):
 
 def _check_lil(X, name, place):
     if not len(X.rows) == len(X.data) == X.shape[0]:
-        raise ValueError(f"{name} has {len(X.rows)} lists for {X.shape[0]} rows. {_AGAIN}")
+        raise _misfit(f"{name} has {len(X.rows)} lists for {X.shape[0]} rows")
     for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
         if len(columns) != len(values):
             counts = f"{len(values)} values, but {len(columns)} columns for them"
-            raise ValueError(f"{_begin(place(i))}: {name} has {counts}. {_AGAIN}")
+            raise _misfit(f"{_begin(place(i))}: {name} has {counts}")
 
 
 def _check_dia(X, name, place):
     if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1]:
-        raise ValueError(
-            f"{name}.data has the shape {X.data.shape}, but there are {len(X.offsets)} "
-            f"diagonals. {_AGAIN}"
+        raise _misfit(
+            f"{name}.data has the shape {X.data.shape}, but there are {len(X.offsets)} diagonals"
         )
+
+
+def _misfit(complaint):
+    """Error for the arrays of a sparse matrix."""
+    return ValueError(f"{complaint}. The arrays of the matrix do not fit together: make it again.")
 
 
 def _begin(place):

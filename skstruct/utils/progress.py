@@ -394,12 +394,10 @@ def epochs_to_gap(history, tol):
     n_epochs : float or None
         None where the history has no gap, or it does not close.
     """
-    if not tol or "objective" not in history:
+    names = [name for name in ("gap", "bound") if name in history]
+    if not (tol and names and "objective" in history):
         return None
-    name = next((name for name in ("gap", "bound") if name in history), None)
-    if name is None:
-        return None
-    columns = zip(history["epoch"], history[name], history["objective"], strict=True)
+    columns = zip(history["epoch"], history[names[0]], history["objective"], strict=True)
     # Bounds fluctuate; the least so far never rises.
     shares, least = [], math.inf
     for epoch, gap, value in columns:
