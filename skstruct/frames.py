@@ -192,8 +192,7 @@ class FrameConversions:
                 raise ValueError(
                     f"Sequence {i} has {length} rows in the frame, but {len(sequence)} predictions."
                 )
-        rows = np.empty(len(order), dtype=np.int64)
-        rows[order] = np.arange(len(order))
+        rows = np.argsort(order)
         names = list(map(str, _as_names(names)))
         if np.ndim(values[0]) == 2:
             found = list(np.concatenate(values)[rows].T)

@@ -6,7 +6,6 @@ They are what is compiled ahead of time: kernels are not listed by name.
 import os
 import tempfile
 import warnings
-from copy import copy
 from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -215,12 +214,12 @@ def fit(name, options, *, in_portions=False, watched=False, **data):
     tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
     if watched:
         return tagger.fit(batch, labels, X_val=batch, y_val=labels)
-    fitted = [copy(tagger.fit(batch, labels))]
+    tagger.fit(batch, labels)
     if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
-        fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
+        tagger.set_params(warm_start=True).fit(batch, labels)
     if in_portions:
-        fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
-    return fitted
+        type(tagger)(**options).partial_fit(batch, labels, classes=LABELS)
+    return tagger
 
 
 def use_many_labels(name, options):
@@ -239,14 +238,14 @@ def use_second_order(name, options):
     """Fit a tagger with weights of label triples, and predict with it."""
     batch, labels = _sequences()
     tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
-    learnt = [copy(tagger)]
     if hasattr(tagger, "partial_fit"):
-        learnt.append(tagger.partial_fit(batch, labels))
+        tagger.partial_fit(batch, labels)
     if hasattr(tagger, "predict_proba"):
-        learnt += [tagger.predict_proba(batch), tagger.predict_spans(batch)]
+        tagger.predict_proba(batch)
+        tagger.predict_spans(batch)
     known = _first_labels(labels)
     nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
-    return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest
+    return tagger.predict(batch), tagger.predict(batch, known=known), *nbest
 
 
 def predict(name, options, *, method, known=False, **data):

@@ -136,7 +136,7 @@ def split_ranges(offsets, n_ranges):
     targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
     cuts = np.searchsorted(offsets, targets)
     bounds = np.unique(np.concatenate([[0], cuts, [n_sequences]]))
-    return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+    return list(pairwise(bounds.tolist()))
 
 
 @contextmanager
