@@ -294,7 +294,9 @@ def _as_numbers(values, missing, name):
     if missing.any():
         values = np.where(missing, np.nan, values)
     numbers = values.astype(np.float64)
-    for row in np.flatnonzero(~np.isfinite(numbers))[:1]:
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise ValueError(
             f"Row {row}: the number {name!r} is missing or infinite; fill in a number, or make "
             "the column one of strings, which may be missing."

@@ -6,6 +6,7 @@ They are what is compiled ahead of time: kernels are not listed by name.
 import os
 import tempfile
 import warnings
+from copy import copy
 from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -67,6 +68,7 @@ RERANKERS = {
     "TruncatedGradientReranker": [{}, *LOSSES],
     "VRDAReranker": [{}, *LOSSES, {"prediction": "vote"}, {"prediction": "last"}, {"n_jobs": 2}],
 }
+SECOND_ORDER = [{}, {"l1": 0.1}, {"solver": "sgd"}]
 
 
 class Step(NamedTuple):
@@ -169,9 +171,10 @@ def _steps_of_others():
         yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
     for name in ("CRFTagger", *_online()):
         yield _step(use_many_labels, name, {})
-        yield _step(use_second_order, name, {})
-    for options in ({"l1": 0.1}, {"solver": "sgd"}):
+    for options in SECOND_ORDER:
         yield _step(use_second_order, "CRFTagger", options)
+    for name in _online():
+        yield _step(use_second_order, name, {})
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
@@ -214,12 +217,12 @@ def fit(name, options, *, in_portions=False, watched=False, **data):
     tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
     if watched:
         return tagger.fit(batch, labels, X_val=batch, y_val=labels)
-    tagger.fit(batch, labels)
+    fitted = [copy(tagger.fit(batch, labels))]
     if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
-        tagger.set_params(warm_start=True).fit(batch, labels)
+        fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
     if in_portions:
-        type(tagger)(**options).partial_fit(batch, labels, classes=LABELS)
-    return tagger
+        fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
+    return fitted
 
 
 def use_many_labels(name, options):
@@ -238,14 +241,14 @@ def use_second_order(name, options):
     """Fit a tagger with weights of label triples, and predict with it."""
     batch, labels = _sequences()
     tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
+    learnt = [copy(tagger)]
     if hasattr(tagger, "partial_fit"):
-        tagger.partial_fit(batch, labels)
+        learnt.append(tagger.partial_fit(batch, labels))
     if hasattr(tagger, "predict_proba"):
-        tagger.predict_proba(batch)
-        tagger.predict_spans(batch)
+        learnt += [tagger.predict_proba(batch), tagger.predict_spans(batch)]
     known = _first_labels(labels)
     nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
-    return tagger.predict(batch), tagger.predict(batch, known=known), *nbest
+    return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest
 
 
 def predict(name, options, *, method, known=False, **data):
