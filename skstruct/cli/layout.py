@@ -104,7 +104,6 @@ _LAYOUT_OPTIONS = [
         metavar="TEXT",
         type=_encoding,
         default="utf-8",
-        show_default=True,
         help="Of the files.",
     ),
 ]

@@ -29,7 +29,7 @@ from skstruct.compiled.versions import show_versions
 @click.command(short_help="Compile kernels ahead of time.")
 @click.argument("estimators", nargs=-1)
 @click.option(
-    "-j", "--jobs", type=int, default=-1, help="Number of processes; by default one a processor."
+    "-j", "--jobs", default=-1, show_default=False, help="Processes; by default one a processor."
 )
 @click.option("--native", is_flag=True, help="Compile for exactly this processor.")
 def warm(estimators, jobs, native):
@@ -74,15 +74,11 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx, args):
         """Find a command; an error suggests the most similar one."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            known = self.list_commands(ctx)
-            # Recent versions of click suggest commands themselves, but only where they find similar
-            # ones.
-            error.possibilities = None
-            error.message += did_you_mean(args[0], known) or f" There are {', '.join(known)}."
-            raise
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not ctx.resilient_parsing:
+            hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx):
         """Run a command; whoever reads its output may stop at any time."""
@@ -92,9 +88,10 @@ class Commands(click.Group):
             raise click.exceptions.Exit(BROKEN_PIPE) from None
 
 
-@click.command(
-    cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
-)
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+@click.command(cls=Commands, commands=COMMANDS, context_settings=_SETTINGS)
 @click.version_option(package_name="skstruct", message="%(prog)s %(version)s")
 def skstruct():
     """Train sequence taggers and rerankers, and use them.

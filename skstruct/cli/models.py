@@ -8,7 +8,7 @@ import click
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
-from skstruct.cli.options import FILE, can_be_written, require_other_files
+from skstruct.cli.options import FILE, NewFile, require_other_files
 from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
@@ -134,7 +134,7 @@ def store_model(model, path):
 
 @click.command(short_help="Convert a model to another format.")
 @click.argument("source", type=FILE)
-@click.argument("target", callback=can_be_written)
+@click.argument("target", type=NewFile())
 @click.option(
     "--to",
     type=click.Choice(["skops", "crfsuite", "crfpp"]),

@@ -4,7 +4,6 @@ import ast
 import difflib
 import os
 from itertools import product
-from pathlib import Path
 
 import click
 
@@ -19,9 +18,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress on 
 
 def model_option(*, required=True):
     """Make the option ``-m``."""
-    return click.option(
-        "-m", "--model", metavar="FILE", required=required, type=FILE, help="File of the model."
-    )
+    return click.option("-m", "--model", required=required, type=FILE, help="File of the model.")
 
 
 def jobs_option(help):
@@ -32,42 +29,32 @@ def jobs_option(help):
             raise click.BadParameter("0 is neither a number of processors nor -1, for all.")
         return jobs
 
-    return click.option(
-        "-j", "--jobs", type=int, default=1, show_default=True, callback=check, help=help
-    )
+    return click.option("-j", "--jobs", default=1, callback=check, help=help)
 
 
 def require_other_files(outputs, inputs, option):
     """Refuse to write to a file that is read."""
-
-    def existing(paths):
-        return [path for path in paths if path is not None and os.path.isfile(path)]
-
-    for output, path in product(existing(outputs), existing(inputs)):
-        if os.path.samefile(output, path):
+    for output, path in product(filter(None, outputs), filter(None, inputs)):
+        if os.path.isfile(output) and os.path.isfile(path) and os.path.samefile(output, path):
             raise click.BadParameter(
                 f"{output} is read, too, and would be overwritten; name another file.",
                 param_hint=option,
             )
 
 
-def can_be_written(ctx, param, path):
-    """Refuse a file that cannot be written, before any work; a callback of options."""
-    if path not in (None, "-"):
+class NewFile(click.ParamType):
+    """A file to write, refused before any work if it cannot be written."""
+
+    name = "file"
+
+    def convert(self, value, param, ctx):
+        """Return the path."""
         try:
-            check_writable(path)
+            if value != "-":
+                check_writable(value)
         except OSError as error:
-            raise click.BadParameter(f"{path}: {error.strerror}.") from None
-    return path
-
-
-def folder_can_be_made(ctx, param, path):
-    """Refuse a folder that does not exist and cannot be made; a callback of options."""
-    if path is not None and not os.path.isdir(path):
-        folder = Path(os.path.abspath(path))
-        missing = [one for one in folder.parents if not os.path.exists(one)]
-        can_be_written(ctx, param, (folder, *missing)[-1])
-    return path
+            self.fail(f"{value}: {error.strerror}.", param, ctx)
+        return value
 
 
 def _as_value(text):

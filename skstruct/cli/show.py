@@ -19,7 +19,6 @@ from skstruct.cli.output import write_line
     "--top",
     type=click.IntRange(0),
     default=5,
-    show_default=True,
     metavar="N",
     help="Features of greatest and of least weight to show for each label.",
 )

@@ -16,8 +16,7 @@ from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
 from skstruct.cli.models import load_model
 from skstruct.cli.options import (
     FILE_OR_INPUT,
-    can_be_written,
-    folder_can_be_made,
+    NewFile,
     jobs_option,
     model_option,
     require_other_files,
@@ -32,19 +31,11 @@ from skstruct.utils.files import check_writable, replaced
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=FILE_OR_INPUT)
 @model_option()
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="FILE",
-    callback=can_be_written,
-    help="By default, standard output.",
-)
+@click.option("-o", "--output", type=NewFile(), help="By default, standard output.")
 @click.option(
     "--output-dir",
     metavar="FOLDER",
     type=click.Path(file_okay=False),
-    callback=folder_can_be_made,
     help="Write a file of the same name for each of FILES into this folder.",
 )
 @click.option(
@@ -60,14 +51,12 @@ from skstruct.utils.files import check_writable, replaced
     "--threshold",
     type=click.FloatRange(0, 1),
     default=0.5,
-    show_default=True,
     help="With --spans: the probability that chunks are to exceed.",
 )
 @click.option(
     "--batch-size",
     type=click.IntRange(1),
     default=1000,
-    show_default=True,
     metavar="N",
     help="Sequences to read before the first answer; 1 for answers at once.",
 )
@@ -105,10 +94,12 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
       skstruct tag -m crf.crfsuite --format jsonl features.jsonl
     """
-    if output_dir is not None and output != "-":
+    if output_dir is not None and output is not None:
         raise click.UsageError("-o and --output-dir exclude each other.")
     files = list(files) or ["-"]
-    outputs = [output] * len(files) if output_dir is None else _outputs_in(output_dir, files)
+    outputs = [output or "-"] * len(files)
+    if output_dir is not None:
+        outputs = _outputs_in(output_dir, files)
     # Text may be tagged in place: the whole of it is in the output.
     require_other_files(outputs, [model], "-o" if output_dir is None else "--output-dir")
     details = Details(**details)
@@ -129,7 +120,10 @@ def _outputs_in(folder, files):
     names = [os.path.basename(file).removesuffix(".gz") for file in files]
     if "-" in files or len(set(names)) < len(names):
         raise click.UsageError("--output-dir needs files with different names.")
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"--output-dir {folder}: {error.strerror}.") from None
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
         check_writable(path)

@@ -27,8 +27,8 @@ from skstruct.cli.options import (
     FILE,
     FILE_OR_INPUT,
     Name,
+    NewFile,
     assignments_option,
-    can_be_written,
     jobs_option,
     quiet_option,
     require_other_files,
@@ -41,16 +41,9 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 
 @click.command(short_help="Train a tagger or a reranker.")
 @click.argument("files", nargs=-1, required=True, type=FILE_OR_INPUT)
+@click.option("-m", "--model", type=NewFile(), help="File to store the model in.")
 @click.option(
-    "-m", "--model", metavar="FILE", callback=can_be_written, help="File to store the model in."
-)
-@click.option(
-    "-e",
-    "--estimator",
-    type=Name(ESTIMATORS),
-    default="CRFTagger",
-    show_default=True,
-    help="Tagger or reranker.",
+    "-e", "--estimator", type=Name(ESTIMATORS), default="CRFTagger", help="Tagger or reranker."
 )
 @assignments_option(
     "-p",
@@ -68,16 +61,11 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
     "--features",
     type=click.Choice(["auto", "words", "template", "none"]),
     default="auto",
-    show_default=True,
     help="words: those of WordVectorizer. template: those of TemplateVectorizer's default. none: "
     "each column is a feature. auto: words, or none where JSON lines have feature dicts.",
 )
 @click.option(
-    "-t",
-    "--template",
-    metavar="FILE",
-    type=FILE,
-    help="Template of CRF++ or Wapiti, in place of --features.",
+    "-t", "--template", type=FILE, help="Template of CRF++ or Wapiti, in place of --features."
 )
 @assignments_option(
     "-f",
@@ -92,16 +80,10 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
     read_value=str,
     help="File with a name in each line, for --features words; may be repeated.",
 )
-@click.option(
-    "--clusters",
-    metavar="FILE",
-    type=FILE,
-    help="Brown clusters for --features words: path, tab, word.",
-)
+@click.option("--clusters", type=FILE, help="Brown clusters for --features words: path, tab, word.")
 @click.option(
     "--dev",
     multiple=True,
-    metavar="FILE",
     type=FILE,
     help="Validation set, scored at every epoch, for NBestReranker once at the end; may be "
     "repeated.",
