@@ -23,54 +23,25 @@ class Details(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Labels of a sequence."""
+    """Labels of a sequence, or the candidate of a group."""
 
-    labels: list  # one labelling, or the n best
-    scores: list | None = None  # of the n best
-    probabilities: list | None = None  # of the n best
+    entries: dict  # of a JSON line
     marginals: list | None = None  # for each token, the probability of each label's text
-    all_marginals: bool = False
-    spans: list | None = None  # chunks with their probabilities
+
+    def labellings(self):
+        """Entries with the best labels, or with each of the n best."""
+        return self.entries.get("n_best", [self.entries])
 
     def fields_of(self, t, label):
         """Further fields of a token: probabilities as text."""
-        if self.spans is not None:
-            inside = (p for start, end, _, p in self.spans if start <= t < end)
-            return [f"{p:.6f}" for p in inside] or ["_"]
+        if "spans" in self.entries:
+            inside = [span for span in self.entries["spans"] if span["start"] <= t < span["end"]]
+            return [f"{span['probability']:.6f}" for span in inside] or ["_"]
         if self.marginals is None:
             return []
-        if self.all_marginals:
+        if "marginals" in self.entries:
             return [f"{name}/{p:.6f}" for name, p in self.marginals[t].items()]
         return [f"{self.marginals[t][str(label)]:.6f}"]
-
-    def entries(self):
-        """Entries of a JSON line."""
-        found = {"labels": self.labels[0]}
-        if self.spans is not None:
-            found["spans"] = [span._asdict() for span in self.spans]
-        if self.probabilities is not None:
-            found["n_best"] = [
-                {"labels": labels, "score": score, "probability": probability}
-                for labels, score, probability in zip(*self[:3], strict=True)
-            ]
-        if self.marginals is not None:
-            pairs = zip(self.marginals, self.labels[0], strict=True)
-            found["probabilities"] = [at[str(label)] for at, label in pairs]
-            if self.all_marginals:
-                found["marginals"] = self.marginals
-        return found
-
-
-class Choice(NamedTuple):
-    """Candidate of a group."""
-
-    chosen: int
-    ranking: list | None = None  # numbers of the n best candidates
-    probabilities: list | None = None  # of all candidates
-
-    def entries(self):
-        """Entries of a JSON line."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def inputs_of(model, sequences):
@@ -105,7 +76,7 @@ def answer(model, sequences, details):
 
     Returns
     -------
-    answers : list of Answer or Choice
+    answers : list of Answer
         One for each sequence.
 
     Raises
@@ -151,36 +122,39 @@ def _label(model, sequences, details):
     if model.vectorizer is not None:
         X = model.vectorizer.transform(X)
     if details.spans:
-        scheme = scheme_of_classes(tagger.classes_.tolist())
-        pairs = zip(sequences, tagger.predict_spans(X, threshold=details.threshold), strict=True)
-        found = [
-            Answer([labels_of_spans(spans, len(one.X), scheme)], spans=spans)
-            for one, spans in pairs
-        ]
+        scheme, found = scheme_of_classes(tagger.classes_.tolist()), []
+        chunks = tagger.predict_spans(X, threshold=details.threshold)
+        for sequence, spans in zip(sequences, chunks, strict=True):
+            labels = labels_of_spans(spans, len(sequence.X), scheme)
+            found.append(Answer({"labels": labels, "spans": [one._asdict() for one in spans]}))
     elif details.n_best is None:
-        found = [Answer([list(labels)]) for labels in tagger.predict(X)]
+        found = [Answer({"labels": list(labels)}) for labels in tagger.predict(X)]
     else:
-        found = [
-            Answer(*map(list, zip(*labellings, strict=True)))
-            for labellings in tagger.predict_nbest(X, n_best=details.n_best)
-        ]
+        n_best = tagger.predict_nbest(X, n_best=details.n_best)
+        rankings = [[one._asdict() for one in labellings] for labellings in n_best]
+        found = [Answer({"labels": one[0]["labels"], "n_best": one}) for one in rankings]
     if details.any_marginals:
         names = [str(name) for name in tagger.classes_]
         for i, proba in enumerate(tagger.predict_proba(X)):
             marginals = [dict(zip(names, row, strict=True)) for row in proba.tolist()]
-            found[i] = found[i]._replace(marginals=marginals, all_marginals=details.all_marginals)
+            pairs = zip(marginals, found[i].entries["labels"], strict=True)
+            found[i].entries["probabilities"] = [at[str(label)] for at, label in pairs]
+            if details.all_marginals:
+                found[i].entries["marginals"] = marginals
+            found[i] = found[i]._replace(marginals=marginals)
     # What has no tokens, such as comments at the end of a file, is written as it is.
     pairs = zip(sequences, found, strict=True)
-    return [one if len(sequence.X) else Answer([[]]) for sequence, one in pairs]
+    return [one if len(sequence.X) else Answer({"labels": []}) for sequence, one in pairs]
 
 
 def _choose(model, sequences, details):
     given = inputs_of(model, sequences), baselines_of(sequences)
-    found = []
-    for order in model.estimator.rank(*given):
-        ranking = None if details.n_best is None else order[: details.n_best].tolist()
-        found.append(Choice(int(order[0]), ranking))
+    orders = model.estimator.rank(*given)
+    found = [{"chosen": int(order[0])} for order in orders]
+    if details.n_best is not None:
+        for one, order in zip(found, orders, strict=True):
+            one["ranking"] = order[: details.n_best].tolist()
     if details.any_marginals:
-        pairs = zip(found, model.estimator.predict_proba(*given), strict=True)
-        found = [one._replace(probabilities=proba.tolist()) for one, proba in pairs]
-    return found
+        for one, proba in zip(found, model.estimator.predict_proba(*given), strict=True):
+            one["probabilities"] = proba.tolist()
+    return [Answer(one) for one in found]

@@ -1,12 +1,13 @@
 """``skstruct evaluate``: score a model, or predictions, on labelled text."""
 
 import json
+from itertools import chain
 
 import click
 
 from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
 from skstruct.cli.labels import has_chunks, look_like_runs, reading_of
-from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
+from skstruct.cli.layout import layout_for, layout_options
 from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE_OR_INPUT, model_option
 from skstruct.cli.output import write_line
@@ -58,11 +59,12 @@ def _scores(files, path, layout, scheme, show_errors, as_json):
         sequences, y_pred = _read_predictions(files, layout)
     else:
         model = load_model(path)
-        sequences = [one for file in files for one in _read(model, file, layout)]
+        read = (read_all([file], layout_for(model, layout, file)) for file in files)
+        sequences = list(chain.from_iterable(read))
         check_kind(sequences, model.is_reranker)
         if model.is_reranker:
             return _scores_of_choices(model, sequences), {}
-        y_pred = [one.labels[0] for one in answer(model, sequences, Details())]
+        y_pred = [one.entries["labels"] for one in answer(model, sequences, Details())]
     y_true, y_pred = _as_text(_known_labels(sequences)), _as_text(y_pred)
     scores = {
         "sequences": len(y_true),
@@ -81,13 +83,6 @@ def _scores(files, path, layout, scheme, show_errors, as_json):
     elif look_like_runs(y_true):
         click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
     return scores, reports
-
-
-def _read(model, file, layout):
-    layout = layout_for(model, layout, file)
-    sequences = read_all([file], layout)
-    warn_of_columns(sequences[0], layout)
-    return sequences
 
 
 def _known_labels(sequences):

@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 import click
 
-from skstruct.cli.text import count_columns
+from skstruct.datasets.conll import splitter
 from skstruct.datasets.conllu import COLUMNS
 
-FORMATS = ("columns", "conllu", "jsonl")
+# Formats, and what their layouts have by default.
+FORMATS = {
+    "columns": {"label": -1},
+    "conllu": {"columns": [COLUMNS.index("form")], "label": COLUMNS.index("upos")},
+    "jsonl": {},
+}
 # Formats by suffixes of file names.
 SUFFIXES = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 # Types of the entries of a stored layout.
@@ -31,14 +36,13 @@ class Layout(NamedTuple):
     def of(self, name):
         """Layout of a file with this name, in place of defaults."""
         stem = name.removesuffix(".gz")
-        found = [format for suffix, format in SUFFIXES.items() if stem.endswith(suffix)]
-        format = self.format or (found[0] if found else "columns")
-        columns, label = self.columns, self.label
-        if format == "conllu" and columns is None:
-            columns = [COLUMNS.index("form")]
-        if format != "jsonl" and label is None:
-            label = COLUMNS.index("upos") if format == "conllu" else -1
-        return self._replace(format=format, columns=columns, label=label)
+        named = (format for suffix, format in SUFFIXES.items() if stem.endswith(suffix))
+        format = self.format or next(named, "columns")
+        return Layout(**{**FORMATS[format], "format": format, **self.given()})
+
+    def given(self):
+        """Entries that are not left to defaults."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def _column(name):
@@ -74,7 +78,7 @@ def _encoding(name):
 _LAYOUT_OPTIONS = [
     click.option(
         "--format",
-        type=click.Choice(FORMATS),
+        type=click.Choice(list(FORMATS)),
         help="Format of the files; by default conllu for names that end in .conllu, jsonl "
         "for .jsonl, and columns for all others. Gzipped files (.gz) are read as well.",
     ),
@@ -100,11 +104,7 @@ _LAYOUT_OPTIONS = [
     ),
     click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments."),
     click.option(
-        "--encoding",
-        metavar="TEXT",
-        type=_encoding,
-        default="utf-8",
-        help="Of the files.",
+        "--encoding", metavar="TEXT", type=_encoding, default="utf-8", help="Of the files."
     ),
 ]
 
@@ -133,19 +133,23 @@ def layout_for(model, layout, file):
             stored = {}
     if layout.columns is not None or layout.label is not None:
         stored.pop("width", None)
-    given = {name: value for name, value in layout._asdict().items() if value is not None}
-    layout = Layout(**{**stored, **given}).of(file)
+    layout = Layout(**{**stored, **layout.given()}).of(file)
     n_columns = getattr(model.vectorizer, "n_columns_", None)
     if layout.format == "columns" and layout.columns is None and n_columns is not None:
         layout = layout._replace(columns=list(range(n_columns)))
     return layout
 
 
+def _count_columns(sequence, layout):
+    """Count the columns of the first line of a sequence with tokens."""
+    return len(splitter(layout.separator)(sequence.raw[sequence.rows[0]]))
+
+
 def warn_of_columns(sequence, layout):
     """Warn where lines have another number of columns than the training files."""
     if layout.width is None or not len(sequence.X):
         return
-    n_columns = count_columns(sequence, layout)
+    n_columns = _count_columns(sequence, layout)
     # The label may be missing.
     if n_columns not in (layout.width, layout.width - 1):
         warnings.warn(
@@ -160,14 +164,13 @@ def warn_of_columns(sequence, layout):
 def layout_to_store(layout, sequence):
     """Layout of training files, given one sequence, as the dict that a model is stored with."""
     if layout.format == "columns":
-        width = count_columns(sequence, layout)
+        width = _count_columns(sequence, layout)
         if layout.columns is None:
             label = layout.label % width
             others = [column for column in range(width) if column != label]
             layout = layout._replace(columns=others, label=label)
         layout = layout._replace(width=width)
-    found = {name: getattr(layout, name) for name in _STORED}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in layout.given().items() if name in _STORED}
 
 
 def check_layout(layout):

@@ -13,7 +13,7 @@ import click
 
 from skstruct.cli.options import did_you_mean
 from skstruct.cli.text import Sequence, opened_source, without_end
-from skstruct.datasets.spans import labels_to_spans
+from skstruct.metrics.chunks import extract_chunks
 from skstruct.utils.files import value_errors_name
 from skstruct.utils.messages import short_repr
 
@@ -141,10 +141,11 @@ def write_text(sequence, answer, layout, scheme):
     Chunks are in brackets with their types; in JSON lines they are "spans" of characters.
     """
     text, offsets = sequence.raw
-    if answer.spans is None:
-        found = labels_to_spans([str(x) for x in answer.labels[0]], offsets, scheme=scheme)
+    if "spans" in answer.entries:
+        chunks = [span.values() for span in answer.entries["spans"]]
     else:
-        found = [(offsets[a][0], offsets[b - 1][1], kind, p) for a, b, kind, p in answer.spans]
+        chunks = extract_chunks([str(x) for x in answer.entries["labels"]], scheme=scheme)
+    found = [(offsets[a][0], offsets[b - 1][1], *rest) for a, b, *rest in chunks]
     if layout.format == "jsonl":
         names = ("start", "end", "type", "probability")
         spans = [dict(zip(names, span, strict=False)) for span in found]

@@ -12,7 +12,7 @@ import click
 from joblib import Parallel, delayed
 
 from skstruct.cli.answers import Details, answer
-from skstruct.cli.layout import layout_for, layout_options, warn_of_columns
+from skstruct.cli.layout import layout_for, layout_options
 from skstruct.cli.models import load_model
 from skstruct.cli.options import (
     FILE_OR_INPUT,
@@ -181,10 +181,7 @@ def _texts(model, file, *, layout, details, batch_size, tokenizer):
         reading = RUNS if scheme == RUNS else "conlleval"
         write = partial(write_text, layout=layout, scheme=reading)
     n_comments = 0
-    batches = iter(lambda: list(islice(sequences, batch_size)), [])
-    for number, batch in enumerate(batches):
-        if number == 0 and tokenizer is None:
-            warn_of_columns(batch[0], layout)
+    while batch := list(islice(sequences, batch_size)):
         n_comments += sum(comments_in(sequence, layout) for sequence in batch)
         yield "".join(map(write, batch, answer(model, batch, details)))
     if n_comments:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import click
 
-from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter, starting_with
+from skstruct.cli.layout import warn_of_columns
+from skstruct.datasets.conll import TokenLines, open_line_blocks, starting_with
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
 from skstruct.datasets.tool_spans import parse_json
 from skstruct.utils.files import os_errors_name, value_errors_name
@@ -74,7 +75,10 @@ def read_sequences(path, layout, *, labelled=True):
     layout = layout.of(path)
     read = _read_objects if layout.format == "jsonl" else _read_columns
     with opened_source(path, layout) as (name, blocks):
-        yield from read(name, blocks, layout, labelled)
+        for number, sequence in enumerate(read(name, blocks, layout, labelled)):
+            if number == 0:
+                warn_of_columns(sequence, layout)
+            yield sequence
 
 
 @contextlib.contextmanager
@@ -173,11 +177,6 @@ def _read_columns(name, blocks, layout, labelled):
         yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
 
 
-def count_columns(sequence, layout):
-    """Count the columns of the first line of a sequence with tokens."""
-    return len(splitter(layout.separator)(sequence.raw[sequence.rows[0]]))
-
-
 def without_end(blocks):
     """Leave out the empty text after the last line end."""
     block = next(blocks)
@@ -193,20 +192,19 @@ def _write_columns(sequence, answer, layout):
 
     A column file gets the label in a further column; CoNLL-U in the column of the label.
     """
-    if not len(sequence.X):
-        return "".join(line + "\n" for line in sequence.raw)
     with_label, head = _appended, "#"
     if layout.format == "conllu":
         with_label, head = _into_conllu, "# n_best ="
     parts = []
-    for rank, labels in enumerate(answer.labels):
-        if answer.probabilities is not None:
-            parts.append(f"{head} {rank} {answer.probabilities[rank]:.6f}")
+    for rank, one in enumerate(answer.labellings()):
+        if rank and parts[-1].strip():
+            parts.append("")
+        if "probability" in one:
+            parts.append(f"{head} {rank} {one['probability']:.6f}")
         raw = list(sequence.raw)
-        for t, (row, label) in enumerate(zip(sequence.rows, labels, strict=True)):
+        for t, (row, label) in enumerate(zip(sequence.rows, one["labels"], strict=True)):
             raw[row] = with_label(raw[row], str(label), answer.fields_of(t, label), layout)
-        ends = rank + 1 < len(answer.labels) and raw[-1].strip()
-        parts += [*raw, ""] if ends else raw
+        parts += raw
     return "".join(line + "\n" for line in parts)
 
 
@@ -245,19 +243,16 @@ def _contents(found, labelled):
     """Tokens and labels of an object; or candidates, their costs and their baseline scores."""
     if not isinstance(found, dict) or not {"tokens", "candidates"} & set(found):
         raise ValueError('expected an object with "tokens" or "candidates"')
-    y, baseline = None, None
-    if "candidates" in found:
-        X = _list_in(found, "candidates", (list, dict), "a dict of features")
-        if labelled:
-            y = _costs(found, len(X))
-        if "baseline_score" in found:
-            length = len(X), "candidates", "baseline scores"
-            baseline = _list_in(found, "baseline_score", *_NUMBERS, length)
-        return X, y, baseline
-    X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
-    if labelled:
-        y = labels_in(found, "labels", len(X))
-    return [_token(token) for token in X], y, baseline
+    if "candidates" not in found:
+        X = _list_in(found, "tokens", _TOKENS, "a word, a list of columns, or a dict of features")
+        y = labels_in(found, "labels", len(X)) if labelled else None
+        return [_token(token) for token in X], y, None
+    X, baseline = _list_in(found, "candidates", (list, dict), "a dict of features"), None
+    y = _costs(found, len(X)) if labelled else None
+    if "baseline_score" in found:
+        length = len(X), "candidates", "baseline scores"
+        baseline = _list_in(found, "baseline_score", *_NUMBERS, length)
+    return X, y, baseline
 
 
 def labels_in(found, key, n_tokens):
@@ -301,8 +296,8 @@ def _costs(found, n_candidates):
 
 
 def _write_object(sequence, answer, layout):
-    """Line with the object that was read and the predictions, an `Answer` or a `Choice`."""
-    found = {**sequence.raw, **answer.entries()}
+    """Line with the object that was read and the predictions."""
+    found = {**sequence.raw, **answer.entries}
     try:
         text = json.dumps(found, ensure_ascii=False)
         text.encode(layout.encoding)
