@@ -9,18 +9,19 @@ from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inpu
 from skstruct.cli.labels import has_chunks, look_like_runs, reading_of
 from skstruct.cli.layout import layout_for, layout_options
 from skstruct.cli.models import load_model
-from skstruct.cli.options import FILE_OR_INPUT, model_option
+from skstruct.cli.options import FILE, FILE_OR_INPUT
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, labels_in, read_all
 from skstruct.input.schemes import SCHEMES, count_breaches, infer_scheme
 from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_f1_score, chunk_report
+from skstruct.utils.files import value_errors_name
 
 
 @click.command(short_help="Score a model, or predictions.")
 @click.argument("files", nargs=-1, type=FILE_OR_INPUT)
-@model_option(required=False)
+@click.option("-m", "--model", type=FILE, help="File of the model.")
 @click.option(
     "--scheme",
     type=click.Choice(["conlleval", *SCHEMES]),
@@ -137,14 +138,12 @@ def _predicted(sequence):
     """Predictions for a sequence: its tokens, or an entry of JSON lines."""
     if not isinstance(sequence.raw, dict):
         return sequence.X
-    try:
+    with value_errors_name(sequence.where()):
         if sequence.kind == "candidates":
-            raise ValueError("the score of a choice among candidates needs a model (-m)")
+            raise ValueError("the score of a choice among candidates needs a model (-m).")
         if "predicted" not in sequence.raw:
-            raise ValueError('"predicted" labels are missing; without -m, they are what is scored')
+            raise ValueError('"predicted" labels are missing; without -m, they are what is scored.')
         return labels_in(sequence.raw, "predicted", len(sequence.y))
-    except ValueError as error:
-        raise ValueError(f"{sequence.where()}: {error}.") from None
 
 
 def _scores_of_choices(model, sequences):

@@ -1,5 +1,6 @@
 """Labels of training files: lines on their column and scheme, repair and conversion."""
 
+import warnings
 from itertools import chain, islice, pairwise
 
 from skstruct.cli.layout import layout_to_store
@@ -106,14 +107,14 @@ def _examples(values):
     return f"({', '.join(islice(different, _EXAMPLES))})"
 
 
-def doubt_about_labels(sequences):
-    """Warning about labels that look like words; None if they do not."""
+def warn_of_labels(sequences):
+    """Warn of labels that look like words."""
     labels = {label for sequence in sequences for label in sequence.y if label is not None}
     n_tokens = sum(len(sequence.y) for sequence in sequences)
-    if len(labels) <= max(_MANY, _SHARE * n_tokens):
-        return None
-    return (
-        f"The column of the label has {len(labels):,} different values in {n_tokens:,} tokens, "
-        f"such as {_examples(sorted(map(str, labels)))}: they look like words. --label names "
-        "another column, from 0."
-    )
+    if len(labels) > max(_MANY, _SHARE * n_tokens):
+        warnings.warn(
+            f"The column of the label has {len(labels):,} different values in {n_tokens:,} tokens, "
+            f"such as {_examples(sorted(map(str, labels)))}: they look like words. --label names "
+            "another column, from 0.",
+            stacklevel=2,
+        )

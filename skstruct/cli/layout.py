@@ -75,50 +75,44 @@ def _encoding(name):
     return name
 
 
-_LAYOUT_OPTIONS = [
-    click.option(
+def layout_options(command):
+    """Decorate a command with the options of a layout, which it gets as `layout`."""
+
+    @click.option(
         "--format",
         type=click.Choice(list(FORMATS)),
         help="Format of the files; by default conllu for names that end in .conllu, jsonl "
         "for .jsonl, and columns for all others. Gzipped files (.gz) are read as well.",
-    ),
-    click.option(
+    )
+    @click.option(
         "--columns",
         metavar="LIST",
         type=_columns,
         help="Columns of a token, separated by commas: numbers from 0, or names in CoNLL-U. "
         "By default all but the label; in CoNLL-U, form.",
-    ),
-    click.option(
+    )
+    @click.option(
         "--label",
         metavar="COLUMN",
         type=_column,
         help="Column of the label; by default the last, in CoNLL-U upos. Negative numbers "
         "count from the end.",
-    ),
-    click.option(
+    )
+    @click.option(
         "--separator",
         metavar="TEXT",
         type=_separator,
         help="Separator of columns, such as '\\t'; by default any blanks.",
-    ),
-    click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments."),
-    click.option(
+    )
+    @click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments.")
+    @click.option(
         "--encoding", metavar="TEXT", type=_encoding, default="utf-8", help="Of the files."
-    ),
-]
-
-
-def layout_options(command):
-    """Decorate a command with the options of a layout, which it gets as `layout`."""
-
+    )
     @functools.wraps(command)
     def with_layout(**options):
         given = {name: options.pop(name) for name in Layout._fields if name in options}
         return command(layout=Layout(**given), **options)
 
-    for option in reversed(_LAYOUT_OPTIONS):
-        with_layout = option(with_layout)
     return with_layout
 
 

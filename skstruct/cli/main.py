@@ -28,9 +28,7 @@ from skstruct.compiled.versions import show_versions
 
 @click.command(short_help="Compile kernels ahead of time.")
 @click.argument("estimators", nargs=-1)
-@click.option(
-    "-j", "--jobs", default=-1, show_default=False, help="Processes; by default one a processor."
-)
+@click.option("-j", "--jobs", type=int, help="Number of processes; by default one a processor.")
 @click.option("--native", is_flag=True, help="Compile for exactly this processor.")
 def warm(estimators, jobs, native):
     """Compile kernels now, so that no later command has to wait for them.
@@ -43,10 +41,8 @@ def warm(estimators, jobs, native):
       skstruct warm CRFTagger TemplateVectorizer
     """
     begin = time.perf_counter()
-    try:
-        counts = compile_ahead(estimators or None, n_jobs=jobs, native=native)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="ESTIMATORS") from None
+    n_jobs = -1 if jobs is None else jobs
+    counts = compile_ahead(estimators or None, n_jobs=n_jobs, native=native)
     n_found = sum(counts.values()) - counts.get("compiler", 0)
     seconds = time.perf_counter() - begin
     write_line(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")

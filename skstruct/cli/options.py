@@ -13,13 +13,6 @@ from skstruct.utils.files import check_writable
 FILE = click.Path(exists=True, dir_okay=False)
 FILE_OR_INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-
-
-def model_option(*, required=True):
-    """Make the option ``-m``."""
-    return click.option("-m", "--model", required=required, type=FILE, help="File of the model.")
-
 
 def jobs_option(help):
     """Make the option ``-j``."""

@@ -50,11 +50,14 @@ def standard_output():
         sys.stdout.flush()
 
 
-class Progress(io.TextIOBase):
-    """Text file that writes to standard error, and ignores errors such as a full disk.
+class Log(io.TextIOBase):
+    """Standard error: progress of a training, and lines on its steps, none with ``--quiet``.
 
-    A training goes on then. It ends if a pipe is closed.
+    Errors such as a full disk are ignored: a training goes on then. It ends if a pipe is closed.
     """
+
+    def __init__(self, quiet):
+        self._quiet, self._since = quiet, time.perf_counter()
 
     def write(self, text):
         """Write text; return its length."""
@@ -68,17 +71,10 @@ class Progress(io.TextIOBase):
             pass
         return len(text)
 
-
-class Log:
-    """Lines on standard error, none with ``--quiet``."""
-
-    def __init__(self, quiet):
-        self._quiet, self._since = quiet, time.perf_counter()
-
     def say(self, line):
         """Write a line."""
         if not self._quiet:
-            print(line, file=Progress())
+            print(line, file=self)
 
     def report(self, step):
         """Write a line on a step that is done, with the seconds that it took."""

@@ -1,7 +1,6 @@
 """``skstruct tag``: predict the labels of text, batch by batch, several files in parallel."""
 
 import codecs
-import contextlib
 import os
 from concurrent.futures import BrokenExecutor
 from functools import partial
@@ -15,10 +14,10 @@ from skstruct.cli.answers import Details, answer
 from skstruct.cli.layout import layout_for, layout_options
 from skstruct.cli.models import load_model
 from skstruct.cli.options import (
+    FILE,
     FILE_OR_INPUT,
     NewFile,
     jobs_option,
-    model_option,
     require_other_files,
 )
 from skstruct.cli.output import plain_warnings, standard_output
@@ -30,7 +29,7 @@ from skstruct.utils.files import check_writable, replaced
 
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=FILE_OR_INPUT)
-@model_option()
+@click.option("-m", "--model", required=True, type=FILE, help="File of the model.")
 @click.option("-o", "--output", type=NewFile(), help="By default, standard output.")
 @click.option(
     "--output-dir",
@@ -110,9 +109,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     )
     tagged = zip(outputs, _tagged(files, model, texts, jobs), strict=True)
     for target, group in groupby(tagged, key=itemgetter(0)):
-        with _opened(target, layout.encoding) as write:
-            for text in chain.from_iterable(pieces for _, pieces in group):
-                write(text)
+        _write(target, chain.from_iterable(pieces for _, pieces in group), layout.encoding)
 
 
 def _outputs_in(folder, files):
@@ -149,14 +146,12 @@ def _tag_file(path, file, texts):
         return list(texts(load_model(path), file))
 
 
-@contextlib.contextmanager
-def _opened(path, encoding):
-    """Function that writes text to a file, or to standard output at once."""
+def _write(path, texts, encoding):
+    """Write texts to a file, or to standard output at once."""
     # One encoder for all texts: some encodings begin with a byte order mark.
     encode = codecs.getincrementalencoder(encoding)().encode
     with standard_output() if path == "-" else replaced(path) as file:
-
-        def write(text):
+        for text in texts:
             try:
                 file.write(encode(text))
             except UnicodeEncodeError as error:
@@ -164,8 +159,6 @@ def _opened(path, encoding):
                 raise ValueError(f"{odd!r} cannot be written in {encoding}.") from None
             if path == "-":
                 file.flush()
-
-        yield write
 
 
 def _texts(model, file, *, layout, details, batch_size, tokenizer):

@@ -1,7 +1,6 @@
 """``skstruct train``: train a tagger or a reranker, and store it."""
 
 import contextlib
-import warnings
 from types import SimpleNamespace
 
 import click
@@ -18,8 +17,8 @@ from skstruct.cli.labels import (
     convert_sequences,
     describe_columns,
     describe_scheme,
-    doubt_about_labels,
     reading_of,
+    warn_of_labels,
 )
 from skstruct.cli.layout import layout_options, layout_to_store
 from skstruct.cli.models import Model, store_model
@@ -30,10 +29,9 @@ from skstruct.cli.options import (
     NewFile,
     assignments_option,
     jobs_option,
-    quiet_option,
     require_other_files,
 )
-from skstruct.cli.output import Log, Progress, standard_output, write_line
+from skstruct.cli.output import Log, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
 from skstruct.input.schemes import SCHEMES
 from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
@@ -118,7 +116,7 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
     help="Scheme to convert the labels into before training.",
 )
 @jobs_option("Threads to train with; processes for --cv. -1: all processors.")
-@quiet_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 @layout_options
 def train(**options):
     """Train a tagger or a reranker on FILES.
@@ -230,9 +228,7 @@ def _read(paths, plan):
 
 def _in_scheme(sequences, plan):
     """Sequences with the labels to learn, repaired and converted; the log describes them."""
-    doubt = doubt_about_labels(sequences)
-    if doubt is not None:
-        warnings.warn(doubt, stacklevel=2)
+    warn_of_labels(sequences)
     with errors_name_lines(sequences):
         is_used = plan.repair is not None or plan.to_scheme is not None
         about = describe_scheme(sequences, plan.scheme, is_used=is_used)
@@ -252,7 +248,7 @@ def _progress(plan, estimator):
     chosen = plan.quiet or name in plan.parameters
     if not chosen:
         estimator.set_params(**{name: 1})
-    with contextlib.redirect_stdout(Progress()):
+    with contextlib.redirect_stdout(plan.log):
         yield
     if not chosen:
         estimator.set_params(**{name: 0})
