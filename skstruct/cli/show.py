@@ -75,8 +75,7 @@ def _described(model, n_top, labels):
     lines = [f"{type(model.estimator).__name__}", _parameters(model.estimator)]
     tagger, *reranker = _parts(model)
     if reranker:
-        of_parts = _described(tagger, n_top, labels), _described(*reranker, n_top, ())
-        return [*lines, *of_parts[0], "", *of_parts[1]]
+        return [*lines, *_described(tagger, n_top, labels), "", *_described(*reranker, n_top, ())]
     if model.vectorizer is not None:
         lines.append(f"features by {type(model.vectorizer).__name__}")
         lines.append(_parameters(model.vectorizer))

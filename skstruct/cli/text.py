@@ -141,20 +141,15 @@ def _read_columns(name, blocks, layout, labelled):
 
     `raw` has the lines since the sequence before. The last sequence may have no tokens.
     """
-    skip, how = starting_with(layout.comment), {"separator": layout.separator}
+    skip = starting_with(layout.comment)
+    how = {"separator": layout.separator, "skip_docstart": True}
     if layout.format == "conllu":
         skip, how = is_no_word, {"separator": "\t", "width": len(COLUMNS), "unknown": UNKNOWN}
     columns = layout.columns
     if columns is not None and len(columns) == 1:
         # A single column is a string, and not a tuple of one.
         (columns,) = columns
-    parsed = TokenLines(
-        name,
-        layout.label if labelled else None,
-        columns=columns,
-        skip_docstart=layout.format == "columns",
-        **how,
-    )
+    parsed = TokenLines(name, layout.label if labelled else None, columns=columns, **how)
     tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
     for block in without_end(blocks):
         parsed.enter(block)

@@ -169,9 +169,8 @@ def _check_options(plan):
     """Raise an error for options that exclude each other, and files that cannot be written."""
     if plan.model is None and plan.cv is None:
         raise click.UsageError("Pass -m FILE to store the model, or --cv K, or both.")
-    if plan.order is not None and plan.reranks:
-        raise click.UsageError(f"--order is for taggers; {plan.estimator} has no chain.")
     for given, option in (
+        (plan.order, "--order"),
         (plan.dev, "--dev"),
         (plan.template, "-t"),
         (plan.feature_parameters, "-f"),
@@ -315,10 +314,7 @@ def _cross_validate(plan, model, sequences):
     X, y = _X_y(model, sequences)
     name, scorer = _scorer(plan, y)
     estimator, baseline, params = clone(model.as_estimator()), baselines_of(sequences), None
-    with (
-        errors_name_lines(sequences),
-        config_context(enable_metadata_routing=baseline is not None),
-    ):
+    with errors_name_lines(sequences), config_context(enable_metadata_routing=True):
         if baseline is not None:
             params = {"baseline_score": baseline}
             estimator.set_fit_request(baseline_score=True).set_score_request(baseline_score=True)
