@@ -89,7 +89,8 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
 
     Parameters
     ----------
-    features : {"words", "template", "none"}
+    features : {"auto", "words", "template", "none"}
+        "auto" stands for words.
     template : str or None
         Path of a template.
     parameters : dict
@@ -107,7 +108,7 @@ def make_vectorizer(features, template, parameters, gazetteers, clusters):
     if template is not None:
         parameters = {"template": read_text(template).splitlines(), **parameters}
         features = "template"
-    if features != "words" and (gazetteers or clusters):
+    if features in ("template", "none") and (gazetteers or clusters):
         raise click.UsageError("--gazetteer and --clusters are for --features words.")
     if features == "none":
         return None

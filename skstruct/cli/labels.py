@@ -37,7 +37,7 @@ def has_chunks(y, *more):
 def look_like_runs(y):
     """Return True if labels without prefixes may be those of runs: many neighbours agree."""
     pairs = [pair for labels in y for pair in pairwise(labels)]
-    return bool(pairs) and sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
+    return sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
 
 
 def reading_of(scheme, y, *more):
@@ -46,17 +46,19 @@ def reading_of(scheme, y, *more):
 
 
 def convert_sequences(sequences, scheme, repair, target):
-    """Sequences whose labels are repaired and in another scheme, the first scheme and a count.
+    """Sequences whose labels are repaired and in another scheme, and a line about them.
 
-    Without `repair` and `target` they stay as they are.
+    Without `repair` and `target` they stay as they are, and the line is None.
     """
     if repair is None and target is None:
-        return sequences, scheme, 0
+        return sequences, None
     y = [sequence.y for sequence in sequences]
     scheme = scheme or infer_scheme(y)
-    found = convert_labels(y, source=scheme, target=target or scheme, repair=repair or "raise")
+    target = target or scheme
+    found = convert_labels(y, source=scheme, target=target, repair=repair or "raise")
+    about = f"{found.n_repaired:,} labels were repaired; those to learn are in {target}"
     pairs = zip(sequences, found.labels, strict=True)
-    return [one._replace(y=labels) for one, labels in pairs], scheme, found.n_repaired
+    return [one._replace(y=labels) for one, labels in pairs], about
 
 
 def describe_scheme(sequences, scheme, *, is_used):

@@ -149,7 +149,8 @@ def train(**options):
     plan.reranks = plan.estimator in RERANKERS
     _check_options(plan)
     # Before the text is read, for mistakes in them.
-    estimator, vectorizer = _make_estimator(plan), _make_vectorizer(plan)
+    estimator = _make_estimator(plan)
+    vectorizer = None if plan.reranks else _make_vectorizer(plan)
     sequences = _read(plan.files, plan)
     if not plan.reranks:
         sequences = _in_scheme(sequences, plan)
@@ -200,13 +201,10 @@ def _make_estimator(plan):
 
 def _make_vectorizer(plan):
     """Make the vectoriser of a tagger. Its features are no longer "auto" if any option is given."""
-    if plan.reranks:
-        return None
-    lists = plan.gazetteers, plan.clusters
-    if plan.features == "auto" and (plan.template or plan.feature_parameters or any(lists)):
+    how = plan.template, plan.feature_parameters, plan.gazetteers, plan.clusters
+    if plan.features == "auto" and any(how):
         plan.features = "words"
-    features = "words" if plan.features == "auto" else plan.features
-    return make_vectorizer(features, plan.template, plan.feature_parameters, *lists)
+    return make_vectorizer(plan.features, *how)
 
 
 def _read(paths, plan):
@@ -231,12 +229,9 @@ def _in_scheme(sequences, plan):
     with errors_name_lines(sequences):
         is_used = plan.repair is not None or plan.to_scheme is not None
         about = describe_scheme(sequences, plan.scheme, is_used=is_used)
-        found, scheme, n = convert_sequences(sequences, plan.scheme, plan.repair, plan.to_scheme)
-    if about is not None:
-        plan.log.say(about)
-    if is_used:
-        target = plan.to_scheme or scheme
-        plan.log.say(f"{n:,} labels were repaired; those to learn are in {target}")
+        found, repaired = convert_sequences(sequences, plan.scheme, plan.repair, plan.to_scheme)
+    for line in filter(None, (about, repaired)):
+        plan.log.say(line)
     return found
 
 
@@ -272,7 +267,7 @@ def _fit_tagger(plan, model, sequences):
     estimator, vectorizer = model.estimator, model.vectorizer
     held_out = _read(plan.dev, plan) if plan.dev else []
     with errors_name_lines(held_out):
-        held_out, _, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
+        held_out, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
     if vectorizer is not None:
