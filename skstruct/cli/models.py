@@ -42,22 +42,19 @@ class Model(NamedTuple):
         return found
 
 
-def _as_model(estimator):
-    layout = getattr(estimator, LAYOUT, None)
+def _as_model(stored):
+    layout = getattr(stored, LAYOUT, None)
     check_layout(layout)
-    vectorizer = None
-    if hasattr(estimator, "steps"):
-        steps = estimator.steps
-        vectorizer = steps[0][1] if len(steps) == 2 else estimator[:-1]
-        estimator = steps[-1][1]
+    vectorizer, estimator = None, stored
+    if hasattr(stored, "steps"):
+        vectorizer = stored.steps[0][1] if len(stored.steps) == 2 else stored[:-1]
+        estimator = stored.steps[-1][1]
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{type(estimator).__name__} is not a tagger and not a reranker.")
     if not (vectorizer is None or hasattr(vectorizer, "transform")):
         raise ValueError(f"{type(vectorizer).__name__} is not a vectoriser.")
-    for part in (estimator, vectorizer):
-        if part is not None:
-            # Raises an error where a parameter is missing.
-            part.get_params(deep=False)
+    # Raises an error where a parameter is missing.
+    stored.get_params()
     return Model(estimator, vectorizer, layout)
 
 

@@ -93,7 +93,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
       skstruct tag -m crf.crfsuite --format jsonl features.jsonl
     """
-    if output_dir is not None and output is not None:
+    if output_dir is not None and output not in (None, "-"):
         raise click.UsageError("-o and --output-dir exclude each other.")
     files = list(files) or ["-"]
     outputs = [output or "-"] * len(files)
