@@ -28,10 +28,6 @@ class Answer(NamedTuple):
     entries: dict  # of a JSON line
     marginals: list | None = None  # for each token, the probability of each label's text
 
-    def labellings(self):
-        """Entries with the best labels, or with each of the n best."""
-        return self.entries.get("n_best", [self.entries])
-
     def fields_of(self, t, label):
         """Further fields of a token: probabilities as text."""
         if "spans" in self.entries:

@@ -191,7 +191,7 @@ def _write_columns(sequence, answer, layout):
     if layout.format == "conllu":
         with_label, head = _into_conllu, "# n_best ="
     parts = []
-    for rank, one in enumerate(answer.labellings()):
+    for rank, one in enumerate(answer.entries.get("n_best", [answer.entries])):
         if rank and parts[-1].strip():
             parts.append("")
         if "probability" in one:
