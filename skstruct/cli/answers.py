@@ -45,14 +45,7 @@ def inputs_of(model, sequences):
     X = [sequence.X for sequence in sequences]
     if model.vectorizer is not None or model.is_reranker:
         return X
-    return [[_attributes(token) for token in tokens] for tokens in X]
-
-
-def _attributes(token):
-    """Columns as a list of attribute strings; a feature dict as it is."""
-    if isinstance(token, str):
-        return [token]
-    return list(token) if isinstance(token, tuple) else token
+    return [[[token] if isinstance(token, str) else token for token in tokens] for tokens in X]
 
 
 def baselines_of(sequences):
