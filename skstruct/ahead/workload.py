@@ -122,7 +122,7 @@ def _steps_of_fit():
     yield _step(fit, "CRFTagger", LONG, typical=True)
     for options in ({}, {"l1": 0.1}, {"order": 2}, {"order": 2, "l1": 0.1}):
         # Enough tokens for the stochastic start of L-BFGS.
-        options, typical = {"max_iter": 1, **options}, "order" not in options
+        options, typical = {"max_iter": 1, **options}, not options
         yield _step(fit, "CRFTagger", options, n_sequences=MANY_TOKENS // 3, typical=typical)
     for options in CRF:
         yield _step(fit, "CRFTagger", options)
