@@ -169,6 +169,7 @@ def _steps_of_others():
     yield _step(vectorize, "WordVectorizer", {}, typical=True)
     for options in ({}, {"dtype": np.float32}):
         yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
+        yield _step(vectorize_dicts, "SequenceVectorizer", {"min_freq": 2, **options})
     for name in ("CRFTagger", *_online()):
         yield _step(use_many_labels, name, {})
     for options in SECOND_ORDER:
@@ -288,7 +289,7 @@ def vectorize(name, options, **more):
 
 def vectorize_dicts(name, options):
     """Make features of dicts and of lists of strings."""
-    X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]]]
+    X = [[{"word": "the", "n": 2.0}, ["cat", "noun"]], [["cat"]]]
     return getattr(skstruct, name)(**options).fit(X).transform(X)
 
 

@@ -211,9 +211,9 @@ class Number(Declaration):
         wanted = Integral if self._kind is int else Real
         is_number = isinstance(value, wanted) and not isinstance(value, bool)
         if not is_number or not self._least <= value <= self._most or value == np.inf:
+            kind = "an integer" if self._kind is int else "a finite number"
             raise ValueError(
-                f"{what} is {short_repr(value)}, and not a finite {self._kind.__name__} from "
-                f"{self._least} to {self._most}."
+                f"{what} is {short_repr(value)}, and not {kind} from {self._least} to {self._most}."
             )
         return self._kind(value)
 
