@@ -82,8 +82,11 @@ def read_format(X, n_features=None, n_transition_features=None):
     X = _as_collection(copied(X))
     if isinstance(X, Iterator):
         return Format.TOKENS, X
-    X = copied_lists(X)
     leaf = _first_leaf(X)
+    if leaf is not None and isinstance(leaf[0], Number):
+        # Lists of tokens are copied when they are read, these now: others may change them.
+        X = copied_lists(X)
+        leaf = _first_leaf(X)
     if leaf is None:
         return _read_empty(X, n_features, n_transition_features)
     value, depth = leaf
