@@ -1,6 +1,7 @@
 """Models of CRF++: read into a pipeline, as ``crf_learn -t`` writes them, and written from one."""
 
 import re
+from itertools import accumulate, compress
 from typing import NamedTuple
 
 import numpy as np
@@ -104,20 +105,26 @@ def read_model(source, *, encoding="utf-8"):
 
 def _as_pipeline(model):
     templates = parse_template(model.lines)
-    unigrams, observed = _sorts_of_features(model, templates)
-    features = _features_of(model.lines, unigrams)
-    transitions = _features_of(model.lines, observed, of_transitions=True) if observed else None
+    # A line that occurs twice counts twice.
+    plain = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
+    unigrams, observed = _sorts_of_features(model, plain, templates)
     vectorizer = TemplateVectorizer(model.lines)
+    transitions = None
+    try:
+        features = LearntFeatures.from_names(model.lines, unigrams)
+        if observed:
+            transitions = LearntFeatures.from_names(model.lines, observed, of_transitions=True)
+    except ValueError as error:
+        raise _damaged(error) from None
     vectorizer._keep(model.n_columns, features, transitions)
-    tagger = _make_tagger(model, templates, unigrams, observed)
+    tagger = _make_tagger(model, plain, unigrams, observed)
     return Pipeline([("vectorizer", vectorizer), ("tagger", tagger)])
 
 
-def _sorts_of_features(model, templates):
+def _sorts_of_features(model, plain, templates):
     """Names of the features of tokens, and of those of transitions."""
     unigrams = [name for name in model.places if name[0] == "U"]
     _require(unigrams, "it has no features of tokens")
-    pairs = {t.literals[0] for t in templates if t.kind == "B" and not t.macros}
     conditioned = group_literals(templates, of_transitions=True)
     observed = [
         name
@@ -125,19 +132,12 @@ def _sorts_of_features(model, templates):
         if name[0] == "B"
         # The name of a line without a macro may also be the feature of another line, made of an
         # empty value.
-        and (name not in pairs or any(split_name(name, literals) for literals in conditioned))
+        and (name not in plain or any(split_name(name, literals) for literals in conditioned))
     ]
     return unigrams, observed
 
 
-def _features_of(lines, names, *, of_transitions=False):
-    try:
-        return LearntFeatures.from_names(lines, names, of_transitions=of_transitions)
-    except ValueError as error:
-        raise _damaged(error) from None
-
-
-def _make_tagger(model, templates, unigrams, observed):
+def _make_tagger(model, plain, unigrams, observed):
     """Make a fitted tagger with the weights of these features."""
     k = len(model.labels)
     check_number(k)
@@ -148,20 +148,17 @@ def _make_tagger(model, templates, unigrams, observed):
         "Read the model where there is more.",
     )
     order = np.argsort(np.array(model.labels, dtype=object))
-    scaled = model.factor * model.weights
 
     def of_pairs(name):
         start = model.places[name]
-        return scaled[start : start + k**2].reshape(k, k)[np.ix_(order, order)]
+        return model.weights[start : start + k**2].reshape(k, k)[np.ix_(order, order)]
 
-    # A line that occurs twice counts twice.
-    lines = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
     transition = np.zeros((k, k))
-    for name in lines:
+    for name in plain:
         if name in model.places:
             transition += of_pairs(name)
     starts = np.array([model.places[name] for name in unigrams], np.int64)
-    chain = Chain(scaled[starts[:, None] + order], transition, *np.zeros((3, k)))
+    chain = Chain(model.weights[starts[:, None] + order], transition, *np.zeros((3, k)))
     tagger = CRFTagger(fit_intercept=False)
     tagger.classes_ = label_array([model.labels[code] for code in order.tolist()])
     tagger.n_features_in_ = len(unigrams)
@@ -218,18 +215,20 @@ def write_model(model, path, *, encoding="utf-8"):
     >>> tagger = make_pipeline(TemplateVectorizer("U00:%x[0,0]"), CRFTagger()).fit(X, y)
     >>> crfpp.write_model(tagger, "model.txt")  # doctest: +SKIP
     """
-    lines = [f"{line}\n" for line in _format_model(_as_text_model(model))]
+    lines = [f"{line}\n" for line in _format_model(model)]
     write_whole(path, encoded(lines, lambda n: f"Line {n + 1} of the model", encoding))
 
 
-def _as_text_model(model):
+def _format_model(model):
+    """Lines of the file of a model: features by name, as by CRF++, weights in full precision."""
     vectorizer, tagger = _vectorizer_and_tagger(model)
+    labels = _labels(tagger)
     chain = finite_chain(tagger, "CRF++")
-    templates = parse_template(vectorizer.template_)
-    observed = vectorizer.get_transition_feature_names_out()
     # A line B without a macro stands for the transitions, which get one of their own below.
     lines = [
-        _as_line(template) for template in templates if template.kind != "B" or template.macros
+        _as_line(template)
+        for template in parse_template(vectorizer.template_)
+        if template.kind != "B" or template.macros
     ]
     features = [(vectorizer.get_feature_names_out(), chain.weights)]
     for line, name, of_labels in (
@@ -238,13 +237,23 @@ def _as_text_model(model):
         ("U_EDGE2:%x[1,0]", "U_EDGE2:_B+1", chain.end),
     ):
         if np.any(of_labels):
-            features.append((np.array([name], dtype=object), of_labels[None]))
+            features.append(([name], of_labels[None]))
             lines.append(line)
-    if len(observed):
-        features.append((observed, chain.transition_weights))
-    features.append((np.array(["B"], dtype=object), chain.transition.ravel()[None]))
-    places, weights = _lay_out(features)
-    return _TextModel(1.0, vectorizer.n_columns_, _labels(tagger), [*lines, "B"], places, weights)
+    if tagger._kind.per_token:
+        features.append((vectorizer.get_transition_feature_names_out(), chain.transition_weights))
+    features.append((["B"], chain.transition.ravel()[None]))
+    rows = _rows_by_name(features)
+    weights = np.concatenate(list(rows.values()))
+    places = accumulate(map(len, rows.values()), initial=0)
+    header = [
+        "version: 100",
+        "cost-factor: 1",
+        f"maxid: {len(weights)}",
+        f"xsize: {vectorizer.n_columns_}",
+    ]
+    names = [f"{place} {name}" for name, place in sorted(zip(rows, places, strict=False))]
+    weights = map(repr, weights.tolist())
+    return [*header, "", *labels, "", *lines, "B", "", *names, "", *weights]
 
 
 def _vectorizer_and_tagger(model):
@@ -265,12 +274,12 @@ def _vectorizer_and_tagger(model):
 
 def _labels(tagger):
     labels = tagger.classes_.tolist()
-    wrong = next((x for x in labels if not isinstance(x, str) or not x or _BLANK.search(x)), None)
-    if wrong is not None:
-        raise ValueError(
-            "Labels must be strings without blanks or NUL characters for CRF++, but one is "
-            f"{short_repr(wrong)}."
-        )
+    for label in labels:
+        if not isinstance(label, str) or not label or _BLANK.search(label):
+            raise ValueError(
+                "Labels must be strings without blanks or NUL characters for CRF++, but one is "
+                f"{short_repr(label)}."
+            )
     return labels
 
 
@@ -298,40 +307,25 @@ def _as_line(template):
     return text
 
 
-def _lay_out(features):
-    """Lay out weights one after the other.
-
-    Parameters
-    ----------
-    features : list of (names, rows)
-        Names of features, and a row of weights for each. Rows of zeros are left out.
-
-    Returns
-    -------
-    places : dict of str to int
-        Position of each feature's first weight.
-    weights : ndarray
-    """
-    places, parts, end = {}, [], 0
-    for names, rows in features:
-        used = np.flatnonzero(np.any(rows, axis=1))
-        names = names[used].tolist()
-        blank = next((name for name in names if _BLANK.search(name)), None)
-        if blank is not None:
-            raise ValueError(
-                f"The feature {short_repr(blank)} has a blank, which separates the columns of "
-                "CRF++'s files. Replace blanks in tokens by another character."
-            )
-        if same := places.keys() & names:
+def _rows_by_name(features):
+    """Weights of each feature, from pairs of names and rows; rows of zeros are left out."""
+    rows = {}
+    for names, of_names in features:
+        used = np.any(of_names, axis=1)
+        found = dict(zip(compress(names, used), of_names[used], strict=True))
+        if same := rows.keys() & found.keys():
             raise ValueError(
                 f"The template makes the feature {min(same)!r}, but the file needs the name for "
                 "biases or transitions. Give the line another name."
             )
-        width = rows.shape[1]
-        places |= zip(names, range(end, end + width * len(names), width), strict=True)
-        parts.append(rows[used].ravel())
-        end += width * len(names)
-    return places, np.concatenate(parts)
+        rows |= found
+    blank = next(filter(_BLANK.search, rows), None)
+    if blank is not None:
+        raise ValueError(
+            f"The feature {short_repr(blank)} has a blank, which separates the columns of "
+            "CRF++'s files. Replace blanks in tokens by another character."
+        )
+    return rows
 
 
 # The text format: sections of lines, which end with a blank one
@@ -340,12 +334,11 @@ def _lay_out(features):
 class _TextModel(NamedTuple):
     """Content of a model file."""
 
-    factor: float  # for all weights
     n_columns: int
     labels: list
     lines: list  # of the template
     places: dict  # position of each feature's first weight
-    weights: np.ndarray
+    weights: np.ndarray  # times the cost factor
 
 
 def _require(holds, complaint):
@@ -382,7 +375,7 @@ def _parse_model(text):
     _require(labels and len(set(labels)) == len(labels), "it has no labels, or lists a label twice")
     _require(n_columns >= 1, f"xsize in its header is {n_columns}, but must be at least 1")
     places = _read_features(features, len(labels), n_weights)
-    return _TextModel(factor, n_columns, labels, template, places, weights)
+    return _TextModel(n_columns, labels, template, places, factor * weights)
 
 
 def _number(text, kind, what):
@@ -405,16 +398,3 @@ def _read_features(lines, n_labels, n_weights):
         end += n_labels if name[0] == "U" else n_labels**2
     _require(end == n_weights, f"the features have {end} weights, but the file has {n_weights}")
     return places
-
-
-def _format_model(model):
-    """Lines of the file of a model: features by name, as by CRF++, weights in full precision."""
-    header = [
-        "version: 100",
-        f"cost-factor: {model.factor:g}",
-        f"maxid: {len(model.weights)}",
-        f"xsize: {model.n_columns}",
-    ]
-    features = [f"{place} {name}" for name, place in sorted(model.places.items())]
-    weights = map(repr, model.weights.tolist())
-    return [*header, "", *model.labels, "", *model.lines, "", *features, "", *weights]
