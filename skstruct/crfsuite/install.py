@@ -36,11 +36,16 @@ def install():
     >>> skstruct.crfsuite.install()                               # doctest: +SKIP
     >>> import usaddress                                          # doctest: +SKIP
     """
-    for module in (*_pycrfsuite(), *_sklearn_crfsuite()):
-        sys.modules[module.__name__] = module
-        package, _, name = module.__name__.rpartition(".")
+    for path, names in {**_pycrfsuite(), **_sklearn_crfsuite()}.items():
+        module = ModuleType(path, f"Stand-in for {path} by skstruct.crfsuite.install.")
+        vars(module).update(names)
+        package, _, name = path.rpartition(".")
+        module.__spec__ = ModuleSpec(path, None, is_package=not package)
         if package:
             setattr(sys.modules[package], name, module)
+        else:
+            module.__path__ = []
+        sys.modules[path] = module
 
 
 class CRFSuiteError(Exception):
@@ -48,49 +53,31 @@ class CRFSuiteError(Exception):
 
 
 def _pycrfsuite():
-    names = {
-        "BaseTrainer": BaseTrainer,
-        "CRFSUITE_VERSION": _VERSION,
-        "CRFSuiteError": CRFSuiteError,
-        "ItemSequence": ItemSequence,
-        "Tagger": Tagger,
-        "Trainer": Trainer,
+    """Names in each module, the package before its parts."""
+    classes = (BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer)
+    names = {kind.__name__: kind for kind in classes} | {"CRFSUITE_VERSION": _VERSION}
+    return {
+        "pycrfsuite": names,
+        "pycrfsuite._pycrfsuite": names,
+        "pycrfsuite._logparser": {"LabelScore": LabelScore, "TrainLogParser": TrainLogParser},
+        "pycrfsuite._dumpparser": {"ParsedDump": ModelInfo},
     }
-    yield _module("pycrfsuite", names, is_package=True)
-    yield _module("pycrfsuite._pycrfsuite", names)
-    parser = {"LabelScore": LabelScore, "TrainLogParser": TrainLogParser}
-    yield _module("pycrfsuite._logparser", parser)
-    yield _module("pycrfsuite._dumpparser", {"ParsedDump": ModelInfo})
 
 
 def _sklearn_crfsuite():
-    flat = {
-        f"flat_{name}": _flattened(getattr(metrics, name))
-        for name in (
-            *("accuracy_score", "precision_score", "recall_score", "f1_score", "fbeta_score"),
-            "classification_report",
-        )
-    }
-    scores = {**flat, "sequence_accuracy_score": _sequence_accuracy}
-    yield _module("sklearn_crfsuite", {"CRF": CRF}, is_package=True)
-    yield _module("sklearn_crfsuite.estimator", {"CRF": CRF})
-    yield _module("sklearn_crfsuite.metrics", scores)
+    flat = {f"flat_{score.__name__}": _flattened(score) for score in _SCORES}
     scorers = {
-        "flat_accuracy": make_scorer(scores["flat_accuracy_score"]),
+        "flat_accuracy": make_scorer(flat["flat_accuracy_score"]),
         "sequence_accuracy": make_scorer(_sequence_accuracy),
     }
-    yield _module("sklearn_crfsuite.scorers", scorers)
-    yield _module("sklearn_crfsuite.trainer", {"LinePerIterationTrainer": Trainer})
-    yield _module("sklearn_crfsuite.utils", {"flatten": _flatten})
-
-
-def _module(name, names, *, is_package=False):
-    module = ModuleType(name, f"Stand-in for {name} by skstruct.crfsuite.install.")
-    module.__spec__ = ModuleSpec(name, None, is_package=is_package)
-    if is_package:
-        module.__path__ = []
-    vars(module).update(names)
-    return module
+    return {
+        "sklearn_crfsuite": {"CRF": CRF},
+        "sklearn_crfsuite.estimator": {"CRF": CRF},
+        "sklearn_crfsuite.metrics": {**flat, "sequence_accuracy_score": _sequence_accuracy},
+        "sklearn_crfsuite.scorers": scorers,
+        "sklearn_crfsuite.trainer": {"LinePerIterationTrainer": Trainer},
+        "sklearn_crfsuite.utils": {"flatten": _flatten},
+    }
 
 
 def _flatten(y):
@@ -98,19 +85,26 @@ def _flatten(y):
     return list(chain.from_iterable(y))
 
 
+# Scores, and the options that they take by position, which those of scikit-learn do not.
+_SCORES = {
+    metrics.accuracy_score: (),
+    metrics.precision_score: (),
+    metrics.recall_score: (),
+    metrics.f1_score: (),
+    metrics.fbeta_score: ("beta",),
+    metrics.classification_report: ("labels",),
+}
+
+
 def _flattened(score):
     """Score of scikit-learn for all tokens of all sequences."""
 
     @wraps(score)
     def flat(y_true, y_pred, *args, **kwargs):
-        # Scores of scikit-learn take their options by name only.
-        options = dict(zip(_OPTIONS.get(score.__name__, ()), args, strict=False))
+        options = dict(zip(_SCORES[score], args, strict=False))
         return score(_flatten(y_true), _flatten(y_pred), **options, **kwargs)
 
     return flat
-
-
-_OPTIONS = {"fbeta_score": ("beta",), "classification_report": ("labels",)}
 
 
 def _sequence_accuracy(y_true, y_pred):

@@ -391,12 +391,6 @@ class Trainer(BaseTrainer):
 
 # The log of a training, and CRFsuite's messages about it
 
-# CRFsuite's names of columns of `history_`, of which the first that exists is taken.
-_COLUMNS = {
-    "loss": ("objective", "loss"),
-    "feature_norm": ("weight_norm",),
-    "error_norm": ("gradient_norm",),
-}
 _MEANS = ("precision", "recall", "f1")
 _TITLES = {
     "lbfgs": "L-BFGS optimization",
@@ -583,19 +577,22 @@ def log_entries(history, n_features, scores):
     scores : list of dict
         Those of `HeldOut`; empty without held-out sequences.
     """
+    columns = {
+        "loss": history.get("objective", history.get("loss")),
+        "feature_norm": history.get("weight_norm"),
+        "error_norm": history.get("gradient_norm"),
+    }
     # Without a single iteration there are no columns.
-    epochs, times = history.get("epoch", ()), history.get("time", ())
+    epochs = history.get("epoch", ())
+    times = np.diff(history.get("time", ()), prepend=0.0)
     for k in range(len(epochs)):
         if epochs[k] == 0 and len(epochs) > 1:
             continue
         entry = {"num": int(epochs[k]), "scores": {}}
-        for name, sources in _COLUMNS.items():
-            source = next((source for source in sources if source in history), None)
-            if source is not None:
-                entry[name] = float(history[source][k])
+        entry |= {name: float(c[k]) for name, c in columns.items() if c is not None}
         if "gradient_norm" in history:
             entry["active_features"] = n_features
-        entry["time"] = float(times[k] - (times[k - 1] if k else 0.0))
+        entry["time"] = float(times[k])
         yield entry | (scores[k] if scores else {})
 
 
@@ -667,7 +664,7 @@ def _setting(name, value):
 
 def _lines_of(entry):
     """Lines about an iteration after its head."""
-    for name in _COLUMNS:
+    for name in ("loss", "feature_norm", "error_norm"):
         if name in entry:
             yield f"{name.capitalize().replace('_', ' ')}: {entry[name]:f}\n"
     if "active_features" in entry:
