@@ -160,25 +160,29 @@ def make_estimator(params):
     algorithm, values = _read(params)
     # CRFsuite prints numbers.
     values["verbose"] = 2 * bool(params.get("verbose"))
-    if values["max_iterations"] < 0:
-        raise ValueError(f"max_iterations={values['max_iterations']} is negative.")
+    most = values["max_iterations"]
+    if most < 0:
+        raise ValueError(f"max_iterations={most} is negative.")
     if algorithm == "lbfgs":
         # If one of its parameters is set, CRFsuite's own rule is followed.
         own_rule = any(params.get(name) is not None for name in ("delta", "period"))
-        limited = 0 < values["max_iterations"] <= _MOST_TO_SETTLE
         _, configured = get_active_backend()
         return _make_crf(
             values,
             l1=values["c1"],
             # CRFsuite has no limit where it is 0.
-            max_iter=values["max_iterations"] or _NO_LIMIT,
-            stop_when_settled=limited and not own_rule,
+            max_iter=most or _NO_LIMIT,
+            stop_when_settled=0 < most <= _MOST_TO_SETTLE and not own_rule,
             n_jobs=_THREADS if configured is None else None,
         )
-    if algorithm == "l2sgd" and values["max_iterations"] > 0:
-        return _make_crf(values, solver="sgd", max_iter=values["max_iterations"], random_state=0)
+    if algorithm == "l2sgd" and most > 0:
+        return _make_crf(values, solver="sgd", max_iter=most, random_state=0)
     # No iterations leave all weights at zero, whatever the algorithm.
-    return _make_online("ap" if algorithm == "l2sgd" else algorithm, values)
+    rule = "ap" if algorithm == "l2sgd" else algorithm
+    average = values.get("averaging", rule == "ap")
+    return _with_values(
+        OnlineCRF(rule=rule, average=average, max_iter=most, random_state=0), values
+    )
 
 
 def stopping_rule(params):
@@ -211,34 +215,19 @@ def _read(params):
             raise ValueError(
                 f"algorithm={algorithm!r} has no parameter {name!r}; leave it at None."
             )
-    values = {name: parameter.default for name, parameter in own.items()}
-    for name, parameter in own.items():
-        if params.get(name) is not None:
-            values[name] = read_value(parameter, params[name])
+    values = {
+        name: parameter.default if params.get(name) is None else read_value(parameter, params[name])
+        for name, parameter in own.items()
+    }
     return algorithm, values
 
 
-def _make_crf(given, **settings):
-    return CRFTagger(
-        l2=2.0 * given["c2"],
-        min_freq=given["min_freq"],
-        all_possible_states=given["all_possible_states"],
-        all_possible_transitions=given["all_possible_transitions"],
-        fit_intercept=False,
-        tol=_DELTAS_ABOVE_MINIMUM * given["delta"],
-        verbose=given["verbose"],
-        **settings,
-    )
+def _make_crf(values, **settings):
+    tol = _DELTAS_ABOVE_MINIMUM * values["delta"]
+    tagger = CRFTagger(l2=2.0 * values["c2"], fit_intercept=False, tol=tol, **settings)
+    return _with_values(tagger, values)
 
 
-def _make_online(algorithm, given):
-    names = ("min_freq", "all_possible_states", "all_possible_transitions", "pa_type", "c")
-    names += ("error_sensitive", "variance", "gamma", "epsilon")
-    return OnlineCRF(
-        rule=algorithm,
-        average=algorithm == "ap" or (algorithm == "pa" and given["averaging"]),
-        max_iter=given["max_iterations"],
-        random_state=0,
-        verbose=given["verbose"],
-        **{name: given[name] for name in names if name in given},
-    )
+def _with_values(estimator, values):
+    """Set the parameters of an estimator that have the names of CRFsuite's."""
+    return estimator.set_params(**{n: values[n] for n in values.keys() & estimator.get_params()})
