@@ -14,7 +14,7 @@ damaged or hostile file costs no more than reading it.
 
 import struct
 from contextlib import suppress
-from itertools import pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ _MAGIC, _KIND, _VERSION = b"lCRF", b"FOMC", 100
 _STATE, _TRANSITION = 0, 1
 _WEIGHT = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("value", "<f8")])
 _TABLE_HEADER = struct.Struct("<4s5I")
+_RECORD = struct.Struct("<II")
 _TABLE_MAGIC, _BYTE_ORDER = b"CQDB", 0x62445371
 _N_TABLES = 256
 _FIRST_RECORD = _TABLE_HEADER.size + 8 * _N_TABLES
@@ -142,12 +143,6 @@ def _check(valid, complaint):
         raise ValueError(f"Not a valid CRFsuite model: {complaint}.")
 
 
-def _read_integers(data, places):
-    """Unsigned 32-bit integers at the given offsets."""
-    raw = np.frombuffer(data, np.uint8)[places[:, None] + np.arange(4)]
-    return np.ascontiguousarray(raw).view(_UINT32).ravel().astype(np.int64)
-
-
 def _decode_names(data, place, n, what):
     """Names with the numbers 0, 1, ..., n - 1, as bytes."""
     _check(place + _FIRST_RECORD <= len(data), f"the table of {what}s starts after the end")
@@ -161,17 +156,17 @@ def _decode_names(data, place, n, what):
     _check(fits, f"the table of {what}s is too small for {n} names")
     chunk = data[place : place + size]
     starts = np.frombuffer(chunk, _UINT32, n, backward).astype(np.int64)
-    fits = starts.min() >= _FIRST_RECORD and starts.max() <= size - 8
-    _check(fits, f"the name of {what} {int(starts.argmax())} lies outside its table")
-    numbers, lengths = _read_integers(chunk, starts), _read_integers(chunk, starts + 4)
+    fits = starts.min() >= _FIRST_RECORD and starts.max() <= size - _RECORD.size
+    _check(fits, f"one of the {what} names lies outside its table")
+    heads = np.frombuffer(chunk, np.uint8)[starts[:, None] + np.arange(_RECORD.size)]
+    numbers, lengths = heads.view(_UINT32).T
     _check(np.array_equal(numbers, np.arange(n)), f"the numbers of the {what}s are out of order")
-    ends = starts + 8 + lengths
-    _check(lengths.min() >= 1 and ends.max() <= size, f"one of the {what} names is truncated")
-    _check(lengths.sum() <= size, f"the names of {what}s overlap")
-    names = [chunk[a + 8 : b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    well_formed = all(name.find(b"\0") == len(name) - 1 for name in names)
+    _check(lengths.sum() <= size, f"one of the {what} names is truncated, or they overlap")
+    firsts = starts + _RECORD.size
+    places = list(zip(firsts.tolist(), (firsts + lengths - 1).tolist(), strict=True))
+    well_formed = all(chunk.find(b"\0", a, b + 1) == b for a, b in places)
     _check(well_formed, f"one of the {what} names has the wrong length")
-    names = [name[:-1] for name in names]
+    names = [chunk[a:b] for a, b in places]
     _check(len(set(names)) == n, f"two {what}s have the same name")
     return names
 
@@ -240,11 +235,10 @@ def _encode_references(name, lengths, first, n_spare, place):
     # Each list is its length and then its numbers.
     lists = np.insert(first + np.arange(lengths.sum()), before, lengths)
     head = _CHUNK.size + 4 * (n + n_spare)
-    starts = np.zeros(n + n_spare, np.int64)
-    starts[:n] = place + head + 4 * (before + np.arange(n))
+    starts = place + head + 4 * (before + np.arange(n))
     return (
         _CHUNK.pack(name, (head + 4 * len(lists)) & 0xFFFFFFFF, n + n_spare)
-        + (starts & 0xFFFFFFFF).astype(_UINT32).tobytes()
+        + np.append(starts, [0] * n_spare).astype(_UINT32).tobytes()
         + lists.astype(_UINT32).tobytes()
     )
 
@@ -252,27 +246,24 @@ def _encode_references(name, lengths, first, n_spare, place):
 def _encode_names(names, what):
     """Table of names, for look-up by name and by number."""
     names = [_as_bytes(name, what) + b"\0" for name in names]
-    lengths = np.fromiter(map(len, names), np.int64, len(names))
-    places = _FIRST_RECORD + np.concatenate([[0], np.cumsum(lengths + 8)])
-    records = b"".join(
-        struct.pack("<II", number, len(name)) + name for number, name in enumerate(names)
-    )
-    hashes = hash_names(names)
-    tables, heads, place = [], [], int(places[-1])
-    order = np.argsort(hashes % _N_TABLES, kind="stable")
-    edges = np.searchsorted(hashes[order] % _N_TABLES, np.arange(_N_TABLES + 1))
-    for a, b in pairwise(edges.tolist()):
-        table = _hash_table(hashes[order[a:b]], places[order[a:b]])
-        heads += [place if b > a else 0, len(table)]
+    records = [_RECORD.pack(number, len(name)) + name for number, name in enumerate(names)]
+    places = list(accumulate(map(len, records), initial=_FIRST_RECORD))
+    place = places.pop()
+    entries = [[] for _ in range(_N_TABLES)]
+    for h, start in zip(hash_names(names).tolist(), places, strict=True):
+        entries[h % _N_TABLES].append((h, start))
+    tables, heads = [], []
+    for of_table in entries:
+        table = _hash_table(of_table)
+        heads += [place if of_table else 0, len(table)]
         tables.append(table.tobytes())
         place += table.nbytes
     head = _TABLE_HEADER.pack(
         _TABLE_MAGIC, (place + 4 * len(names)) & 0xFFFFFFFF, 0, _BYTE_ORDER, len(names),
         place & 0xFFFFFFFF if names else 0,
     )  # fmt: skip
-    heads = (np.array(heads, np.int64) & 0xFFFFFFFF).astype(_UINT32)
-    backward = (places[:-1] & 0xFFFFFFFF).astype(_UINT32)
-    return b"".join([head, heads.tobytes(), records, *tables, backward.tobytes()])
+    heads, places = (np.array(x, np.int64).astype(_UINT32).tobytes() for x in (heads, places))
+    return b"".join([head, heads, *records, *tables, places])
 
 
 def _as_bytes(name, what):
@@ -285,18 +276,15 @@ def _as_bytes(name, what):
     return encoded
 
 
-def _hash_table(hashes, places):
+def _hash_table(entries):
     """Hash table with open addressing and twice as many slots: hash and offset, or zeros."""
-    size = 2 * len(hashes)
-    table = np.zeros((size, 2), _UINT32)
-    is_used = [False] * size
-    for h, place in zip(hashes.tolist(), places.tolist(), strict=True):
-        k = (h >> 8) % size
-        while is_used[k]:
-            k = (k + 1) % size
-        is_used[k] = True
-        table[k] = h, place & 0xFFFFFFFF
-    return table
+    table = [(0, 0)] * (2 * len(entries))
+    for h, place in entries:
+        k = (h >> 8) % len(table)
+        while table[k][1]:
+            k = (k + 1) % len(table)
+        table[k] = h, place
+    return np.array(table, np.int64).astype(_UINT32)
 
 
 def hash_names(names):
@@ -312,13 +300,14 @@ def hash_names(names):
     hashes : ndarray of shape (n_names,), dtype uint32
     """
     hashes = np.empty(len(names), np.uint32)
-    n_blocks = np.array([(len(name) + 11) // 12 for name in names], np.int64)
+    lengths = np.fromiter(map(len, names), np.uint32, len(names))
+    n_blocks = (lengths + 11) // 12
     for n in np.unique(n_blocks).tolist():
         chosen = np.flatnonzero(n_blocks == n)
-        padded = b"".join(names[i].ljust(12 * n, b"\0") for i in chosen.tolist())
-        words = np.frombuffer(padded, _UINT32).astype(np.uint32).reshape(len(chosen), n, 3)
-        lengths = np.array([len(names[i]) for i in chosen.tolist()], np.uint32)
-        hashes[chosen] = _hash_blocks(words, lengths)
+        # Padded with zeros.
+        padded = np.array([names[i] for i in chosen.tolist()], f"S{12 * n}")
+        words = padded.view(_UINT32).astype(np.uint32).reshape(-1, n, 3)
+        hashes[chosen] = _hash_blocks(words, lengths[chosen])
     return hashes
 
 
