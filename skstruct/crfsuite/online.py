@@ -10,22 +10,20 @@ from skstruct.input.formats import label_array
 from skstruct.learning.epoch import SEEN
 from skstruct.learning.objective import transition_frequency
 from skstruct.taggers.arow import (
-    HAMMING,
     ONE,
     ROOT,
     SHARE,
     Adaptive,
     AROWTagger,
     ConfidentState,
+    equal_variances,
     workspace,
 )
-from skstruct.taggers.online import LearnerState, OnlineTagger
-from skstruct.utils.declared import Maybe
 from skstruct.utils.public_paths import set_module
 
 
 @set_module("skstruct.crfsuite")
-class OnlineCRF(OnlineTagger):
+class OnlineCRF(AROWTagger):
     """Averaged perceptron, passive-aggressive and AROW as CRFsuite has them.
 
     The estimator behind `CRF` and `Trainer` for these algorithms. `PerceptronTagger`, `MIRATagger`
@@ -84,7 +82,7 @@ class OnlineCRF(OnlineTagger):
     """
 
     _parameter_constraints: dict = {
-        **OnlineTagger._parameter_constraints,
+        **AROWTagger._parameter_constraints,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "rule": [StrOptions({"ap", "pa", "arow"})],
         "min_freq": [Interval(Real, None, None, closed="neither")],
@@ -93,14 +91,8 @@ class OnlineCRF(OnlineTagger):
         "pa_type": [Interval(Integral, 0, 2, closed="both")],
         "c": [Interval(Real, 0, None, closed="neither")],
         "error_sensitive": ["boolean"],
-        "variance": AROWTagger._parameter_constraints["variance"],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, None, None, closed="neither")],
     }
-
-    _stored = {"_state": Maybe(LearnerState(ConfidentState))}
-    # The variances.
-    _n_more = 1
 
     def __init__(
         self,
@@ -149,12 +141,10 @@ class OnlineCRF(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    _lists = True
-
     def _settings(self):
-        buffers = workspace(self._model())
         if self.rule == "arow":
-            return Adaptive(HAMMING, float(self.gamma), np.inf, True, *buffers)
+            return super()._settings()
+        buffers = workspace(self._model())
         if self.rule == "ap":
             return Adaptive(SHARE, 0.0, np.inf, False, *buffers)
         slack = 0.5 / self.c if self.pa_type == 2 else 0.0
@@ -163,19 +153,15 @@ class OnlineCRF(OnlineTagger):
 
     def _start(self, state, training_set):
         """State with a variance for the weights of the model, and zero for all others."""
-        variance = float(self.variance) if self.rule == "arow" else 1.0
-        chain = state.chain
-        states, transitions = self._weights_of_the_model(training_set, chain)
         # CRFsuite's average has one term more, the zero weights before the first sequence.
         state.progress[SEEN] = 1.0
+        states, transitions = self._weights_of_the_model(training_set, state.chain)
         self._n_weights = np.count_nonzero(states) + np.count_nonzero(transitions)
-        parts = {"weights": states * variance, "transition": transitions * variance}
-        kept = chain._replace(**parts)
-        others = [name for name in chain._fields if name not in parts]
-        return ConfidentState(
-            *state,
-            kept._replace(**{n: np.full_like(getattr(chain, n), variance) for n in others}),
-        )
+        variance = float(self.variance) if self.rule == "arow" else 1.0
+        variances = equal_variances(state.chain, variance)
+        variances.weights[~states] = 0.0
+        variances.transition[~transitions] = 0.0
+        return ConfidentState(*state, variances)
 
     def _weights_of_the_model(self, training_set, chain):
         """True for the pairs of feature and label, and for the label pairs, that have a weight."""
