@@ -12,8 +12,9 @@ from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
 from skstruct.learning.solver import Solution
 
-# Attributes for the biases of all, first and last tokens. The others are column numbers.
-_BIASES = ("all", "first", "last")
+# Attributes are named by numbers: those of columns, and three more, for the biases of all, first
+# and last tokens.
+_N_BIASES = 3
 
 
 class Settings(NamedTuple):
@@ -78,7 +79,8 @@ def solve(training_set, model, settings, start, watcher):
 def _append(trainer, training_set, n_features, fit_intercept):
     """Append the sequences to the trainer, with columns and codes as names."""
     rows, offsets, labels = training_set.rows, training_set.offsets, training_set.labels
-    names = [str(column) for column in range(n_features)]
+    names = [str(number) for number in range(n_features + _N_BIASES)]
+    every, first_bias, last_bias = names[n_features:]
     values = rows.data.tolist() if rows.data.size else [1.0] * len(rows.indices)
     columns, ends = rows.indices.tolist(), rows.indptr.tolist()
     weights = training_set.sample_weight.tolist()
@@ -97,8 +99,8 @@ def _append(trainer, training_set, n_features, fit_intercept):
         ]
         if fit_intercept:
             for item in items:
-                item["all"] = 1.0
-            items[0]["first"] = items[-1]["last"] = 1.0
+                item[every] = 1.0
+            items[0][first_bias] = items[-1][last_bias] = 1.0
         for _ in range(int(weight)):
             trainer.append(items, [str(code) for code in labels[first:last].tolist()])
 
@@ -106,29 +108,18 @@ def _append(trainer, training_set, n_features, fit_intercept):
 def _read_chain(data, n_features, n_labels):
     """Weights of a model in which columns and codes are the names."""
     model = decode_model(data)
-    number_of = {name: n_features + k for k, name in enumerate(_BIASES)}
-    columns = [number_of[name] if name in number_of else int(name) for name in model.attributes]
-    codes = [int(name) for name in model.labels]
-    chain = chain_from_model(
-        model,
-        np.array(columns, np.int64),
-        np.array(codes, np.int64),
-        (n_features + len(_BIASES), n_labels),
-        max_bytes=np.inf,
-    )
+    columns, codes = (np.array(x, dtype=int) for x in (model.attributes, model.labels))
+    shape = n_features + _N_BIASES, n_labels
+    chain = chain_from_model(model, columns, codes, shape, max_bytes=np.inf)
     # Copies, because views would keep the large array alive.
     biases = chain.weights[n_features:].copy()
     return Chain(chain.weights[:n_features], chain.transition, *biases)
 
 
 def _history(iterations):
-    columns = {
-        "objective": "loss",
-        "gradient_norm": "error_norm",
-        "weight_norm": "feature_norm",
-    }
     history = {"epoch": np.array([entry["num"] for entry in iterations], np.int64)}
     history["time"] = np.cumsum([entry.get("time", 0.0) for entry in iterations])
-    for ours, theirs in columns.items():
-        history[ours] = np.array([entry.get(theirs, np.nan) for entry in iterations])
+    ours = "objective", "gradient_norm", "weight_norm"
+    for name, theirs in zip(ours, ("loss", "error_norm", "feature_norm"), strict=True):
+        history[name] = np.array([entry.get(theirs, np.nan) for entry in iterations])
     return history
