@@ -154,6 +154,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     _complete = ("_estimator", "_labels")
     # Caches, derived from the weights.
     _derived_state = ("_tagger", "_info_cached", "_modelfile")
+    _tagger = _info_cached = _modelfile = None
 
     def __init__(
         self,
@@ -363,9 +364,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @reads_one_fit
     def tagger_(self):
         """`Tagger` of the model; None before fitting."""
-        if "_tagger" not in self.__dict__:
-            if self.estimator_ is None:
-                return None
+        if self._tagger is None and self.estimator_ is not None:
             tagger = Tagger()
             tagger._set_model(self.estimator_, self._labels)
             # Only now: another thread may read it, too.
@@ -406,16 +405,14 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @property
     @reads_one_fit
     def _info(self):
-        if self.tagger_ is None:
-            return None
-        if "_info_cached" not in self.__dict__:
+        if self._info_cached is None and self.tagger_ is not None:
             self._info_cached = self.tagger_.info()
         return self._info_cached
 
     @property
     def modelfile(self):
         """Model file with its path as ``name``."""
-        if "_modelfile" not in self.__dict__:
+        if self._modelfile is None:
             self._modelfile = ModelFile(self)
         return self._modelfile
 
