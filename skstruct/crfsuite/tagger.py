@@ -48,31 +48,27 @@ class _Sequence:
     """Tokens of a sequence, and the estimator that labels them."""
 
     def __init__(self, estimator, xseq):
-        self._estimator, self._marginals = estimator, None
+        self.estimator, self._marginals = estimator, None
         xseq = as_tokens(xseq)
         # A copy, unless it is a matrix: the caller may change the tokens.
-        self._X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
+        self.X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
 
     def __len__(self):
-        return count_sequences(self._X[0])
-
-    def tag(self):
-        """Best labels."""
-        return list(self._estimator.predict(self._X)[0])
+        return count_sequences(self.X[0])
 
     def marginals(self):
         """Marginals of all labels, computed once."""
         if self._marginals is None:
-            self._marginals = self._estimator.predict_proba(self._X)[0]
+            self._marginals = self.estimator.predict_proba(self.X)[0]
         return self._marginals
 
     def probability(self, codes):
         """Probability of labels, given by their codes."""
         # The best labels, the most usual ones, come with their probability.
-        best = self._estimator.predict_nbest(self._X, n_best=1)[0][0]
-        if best.labels == self._estimator.classes_[codes].tolist():
+        best = self.estimator.predict_nbest(self.X, n_best=1)[0][0]
+        if best.labels == self.estimator.classes_[codes].tolist():
             return best.probability
-        chain, batch = read_only(self._estimator._chain()), self._estimator._read_X(self._X)[1]
+        chain, batch = read_only(self.estimator._chain()), self.estimator._read_X(self.X)[1]
         rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
         _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
         check_log_partition(log_partition)
@@ -197,11 +193,8 @@ class Tagger:
         -------
         labels : list of str
         """
-        if xseq is not None:
-            return self._set(xseq).tag()
-        self._check_opened()
-        sequence = self._last
-        return [] if sequence is None else sequence.tag()
+        sequence = self._last_set() if xseq is None else self._set(xseq)
+        return list(sequence.estimator.predict(sequence.X)[0])
 
     def marginal(self, y, pos):
         """Compute the marginal of a label at a position of the sequence that was set last.
@@ -288,9 +281,7 @@ class Tagger:
 
     def _last_set(self):
         """The sequence that was set last; without one, an empty one."""
-        self._check_opened()
-        sequence = self._last
-        return self._set([]) if sequence is None else sequence
+        return self._last or self._set([])
 
 
 def _weights_by_name(pairs, weights, names, labels):

@@ -2,8 +2,7 @@
 
 import os
 import warnings
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 from time import perf_counter
@@ -370,8 +369,7 @@ class Trainer(BaseTrainer):
     def _report(self, log, event, messages, *details):
         """Pass on the messages of an event, and call its method."""
         if event == "start":
-            self.logparser, self._text = copy(log), ""
-            self.logparser.iterations = []
+            self.logparser, self._text = replace(log, iterations=[]), ""
         if event == "iteration":
             self.logparser.iterations += details
         super()._report(log, event, messages)
