@@ -10,16 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
-from skstruct.crfsuite.model import finite_chain
+from skstruct.crfsuite.model import finite_chain, fitted_tagger, require_weights
 from skstruct.datasets.conll import encoded
-from skstruct.input.formats import check_number, label_array
-from skstruct.taggers.crf import CRFTagger
+from skstruct.input.formats import check_number
 from skstruct.templates.base import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
-from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -142,11 +140,8 @@ def _make_tagger(model, plain, unigrams, observed):
     k = len(model.labels)
     check_number(k)
     # Where there are many labels and no features of the kind B, transitions are not in the file.
-    require_memory(
-        8 * k * (len(unigrams) + k * (1 + len(observed))),
-        f"The weights of {len(unigrams) + len(observed):,} features and {k:,} labels",
-        "Read the model where there is more.",
-    )
+    n_weights = k * (len(unigrams) + k * (1 + len(observed)))
+    require_weights(n_weights, len(unigrams) + len(observed), k)
     order = np.argsort(np.array(model.labels, dtype=object))
 
     def of_pairs(name):
@@ -159,15 +154,13 @@ def _make_tagger(model, plain, unigrams, observed):
             transition += of_pairs(name)
     starts = np.array([model.places[name] for name in unigrams], np.int64)
     chain = Chain(model.weights[starts[:, None] + order], transition, *np.zeros((3, k)))
-    tagger = CRFTagger(fit_intercept=False)
-    tagger.classes_ = label_array([model.labels[code] for code in order.tolist()])
-    tagger.n_features_in_ = len(unigrams)
     if observed:
-        tagger.n_transition_features_in_ = len(observed)
         weights = np.stack([of_pairs(name).ravel() for name in observed])
         chain = kind_of(1, 2)(*chain, weights)
-    tagger._set_chain(chain)
-    tagger.n_weights_ = len(model.weights)
+    labels = [model.labels[code] for code in order.tolist()]
+    tagger = fitted_tagger(chain, labels, len(model.weights))
+    if observed:
+        tagger.n_transition_features_in_ = len(observed)
     return tagger
 
 

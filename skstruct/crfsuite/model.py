@@ -125,19 +125,33 @@ def tagger_from_model(model, *, max_bytes=2**32):
     if not model.labels:
         raise ValueError("This CRFsuite model has no labels; a tagger needs at least one.")
     check_number(len(model.labels))
-    tagger = CRFTagger(fit_intercept=False)
-    labels, label_rank = _sorted(model.labels)
-    names, attribute_rank = _sorted(model.attributes)
-    tagger.classes_ = label_array(labels.tolist())
+    labels, codes = _sorted(model.labels)
+    names, columns = _sorted(model.attributes)
+    shape = len(names), len(labels)
+    chain = chain_from_model(model, columns, codes, shape, max_bytes=max_bytes)
+    tagger = fitted_tagger(chain, labels.tolist(), len(model.states) + len(model.pairs))
     tagger.vectorizer_ = SequenceVectorizer()
     tagger.vectorizer_.feature_names_ = tagger.feature_names_in_ = names
-    tagger.n_features_in_ = len(names)
-    shape = (len(names), len(model.labels))
-    tagger._set_chain(
-        chain_from_model(model, attribute_rank, label_rank, shape, max_bytes=max_bytes)
-    )
-    tagger.n_weights_ = len(model.states) + len(model.pairs)
     return tagger
+
+
+def fitted_tagger(chain, labels, n_weights):
+    """Make a tagger with the weights of a file, of which there are so many."""
+    tagger = CRFTagger(fit_intercept=False)
+    tagger.classes_ = label_array(labels)
+    tagger.n_features_in_ = len(chain.weights)
+    tagger._set_chain(chain)
+    tagger.n_weights_ = n_weights
+    return tagger
+
+
+def require_weights(n_weights, n_features, n_labels):
+    """Raise a MemoryError that names the numbers if there is no room for so many weights."""
+    require_memory(
+        8 * n_weights,
+        f"The weights of {n_features:,} features and {n_labels:,} labels",
+        "Read the model where there is more.",
+    )
 
 
 def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
@@ -158,17 +172,13 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
     chain : Chain
     """
     n_features, n_labels = shape
-    needed = 8 * n_labels * (n_features + n_labels)
-    if needed > max_bytes:
+    n_weights = n_labels * (n_features + n_labels)
+    if 8 * n_weights > max_bytes:
         raise ValueError(
-            f"The weights of {n_features} attributes and {n_labels} labels need {needed} bytes, "
-            f"more than max_bytes={max_bytes}. Increase max_bytes to read this model."
+            f"The weights of {n_features} attributes and {n_labels} labels need {8 * n_weights} "
+            f"bytes, more than max_bytes={max_bytes}. Increase max_bytes to read this model."
         )
-    require_memory(
-        needed,
-        f"The weights of {n_features:,} attributes and {n_labels:,} labels",
-        "Read the model where there is more.",
-    )
+    require_weights(n_weights, n_features, n_labels)
     weights, transition = np.zeros((n_features, n_labels)), np.zeros((n_labels, n_labels))
     # A file may repeat a pair. As in CRFsuite, repeated weights of attribute and label are added,
     # and of two labels the last weight counts.
