@@ -3,7 +3,6 @@
 from numbers import Integral, Real
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.input.formats import label_array
@@ -165,19 +164,15 @@ class OnlineCRF(AROWTagger):
 
     def _weights_of_the_model(self, training_set, chain):
         """True for the pairs of feature and label, and for the label pairs, that have a weight."""
-        n_features, n_labels = chain.weights.shape
-        rows, n_tokens = training_set.rows, len(training_set.labels)
-        places = np.ones(n_tokens), training_set.labels, np.arange(n_tokens + 1)
-        Y = sp.csr_array(places, shape=(n_tokens, n_labels))
-
-        def by_label(values):
-            X = sp.csr_array((values, rows.indices, rows.indptr), shape=(n_tokens, n_features))
-            return (X.T @ Y).toarray()
-
-        count = by_label(np.ones(len(rows.indices)))
-        frequency = by_label(rows.data) if rows.data.size else count
+        shape, rows = chain.weights.shape, training_set.rows
+        labels = np.repeat(training_set.labels, np.diff(rows.indptr))
+        pairs = rows.indices.astype(np.int64) * shape[1] + labels
+        count = np.bincount(pairs, minlength=chain.weights.size).reshape(shape)
+        frequency = count
+        if rows.data.size:
+            frequency = np.bincount(pairs, rows.data, chain.weights.size).reshape(shape)
         states = self._kept(frequency, count, self.all_possible_states)
-        frequency = transition_frequency(training_set, n_labels)
+        frequency = transition_frequency(training_set, shape[1])
         return states, self._kept(frequency, frequency, self.all_possible_transitions)
 
     def _kept(self, frequency, count, every):
