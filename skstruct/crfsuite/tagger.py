@@ -293,20 +293,14 @@ def _weights_by_name(pairs, weights, names, labels):
 
 def _dump_lines(info):
     """Lines of CRFsuite's dump."""
-    sections = {
-        "FILEHEADER": (f"  {name}: {value}\n" for name, value in info.header.items()),
-        "LABELS": (f"  {number:>5}: {name}\n" for name, number in info.labels.items()),
-        "ATTRIBUTES": (f"  {number:>5}: {name}\n" for name, number in info.attributes.items()),
-        "TRANSITIONS": (
-            f"  (1) {before} --> {label}: {weight:.6f}\n"
-            for (before, label), weight in info.transitions.items()
-        ),
-        "STATE_FEATURES": (
-            f"  (0) {name} --> {label}: {weight:.6f}\n"
-            for (name, label), weight in info.state_features.items()
-        ),
-    }
-    for title, lines in sections.items():
+    for title, layout, entries in (
+        ("FILEHEADER", "  {0}: {1}\n", info.header),
+        ("LABELS", "  {1:>5}: {0}\n", info.labels),
+        ("ATTRIBUTES", "  {1:>5}: {0}\n", info.attributes),
+        ("TRANSITIONS", "  (1) {0[0]} --> {0[1]}: {1:.6f}\n", info.transitions),
+        ("STATE_FEATURES", "  (0) {0[0]} --> {0[1]}: {1:.6f}\n", info.state_features),
+    ):
         yield f"{title} = {{\n"
-        yield from lines
+        for name, value in entries.items():
+            yield layout.format(name, value)
         yield "}\n\n"
