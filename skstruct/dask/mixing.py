@@ -62,26 +62,18 @@ class _Epochs:
 
     def __init__(self, tagger, learner, workers, training_sets, numbers, sizes, start):
         self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
-        self._n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
+        n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
         self._state = learner.new_state(None, start)
-        self._model = tagger._model()
-        self._seed = check_random_state(tagger.random_state).randint(2**31)
-        self._tagger = without_callbacks(tagger)
+        seed = check_random_state(tagger.random_state).randint(2**31)
+        sent = without_callbacks(tagger)
         # Workers have no use for the names of features.
-        for name in vars(self._tagger).keys() & {"vectorizer_", "feature_names_in_"}:
-            delattr(self._tagger, name)
-        self._learner = learner
+        for name in vars(sent).keys() & {"vectorizer_", "feature_names_in_"}:
+            delattr(sent, name)
+        self._epoch = _Epoch(sent, tagger._model(), seed, n_sequences, self._state.progress)
 
     def run(self, history, number):
         """Let all shards learn for an epoch, and mix."""
-        epoch = _Epoch(
-            self._tagger,
-            self._model,
-            self._seed,
-            number,
-            self._n_sequences,
-            self._state.progress,
-        )
+        epoch = self._epoch._replace(number=number)
         mixture = _Mixture(self._state)
         shards = self._shards(self._state.chain, range(len(self._numbers)))
         learnt = self._workers.iterate(learn_alone, shards, epoch)
@@ -204,9 +196,9 @@ class _Epoch(NamedTuple):
     tagger: object
     model: Model
     seed: int
-    number: int
     n_sequences: int
-    progress: np.ndarray
+    progress: np.ndarray  # of the driver, which `_Mixture.finish` changes
+    number: int = 0
 
 
 class _Learnt(NamedTuple):

@@ -70,8 +70,7 @@ class ShardedLikelihood:
         settings = vector.shape, vector.transition, partial, cost
         shards = zip(training_sets, layouts, strict=True)
         self.parts = self.map(place, shards, settings, keep=True)
-        table = RowTable(layout, vector.size)
-        self.positions = [table.positions(of_shard) for of_shard in numbers]
+        self.positions = find_positions(layout, vector.size, numbers)
         totals = self.map(measure, [(part,) for part in self.parts])
         totals = map(sum, zip(*totals, strict=True))
         self.n_tokens, self.weighted_tokens, self.at_zero, *of_features = totals
@@ -168,8 +167,8 @@ class _ShardedAscent:
 # Positions of the parameters of a shard
 
 
-class RowTable:
-    """Positions of the rows of weights in the parameter vector, from which those of shards follow.
+def find_positions(layout, size, numbers):
+    """Positions of the parameters of each shard in the parameter vector, ascending.
 
     Parameters
     ----------
@@ -177,21 +176,21 @@ class RowTable:
         Of the whole model.
     size : int
         Length of the whole vector, which ends with parameters that all shards have.
+    numbers : list of ndarray
+        Features of each shard.
+
+    Returns
+    -------
+    positions : list of Positions
     """
-
-    def __init__(self, layout, size):
-        rows = np.flatnonzero(layout.place >= 0)
-        rows = rows[np.argsort(layout.place[rows])].astype(np.int32)
-        # Row k is from bounds[k] to bounds[k + 1].
-        self.bounds = np.append(layout.place[rows], layout.n_places).astype(np.int32)
-        self.size = size
-        self._row = np.full(len(layout.place), -1, np.int32)
-        self._row[rows] = np.arange(len(rows), dtype=np.int32)
-
-    def positions(self, features):
-        """Positions of the parameters of a shard with these features, ascending."""
-        rows = np.sort(self._row[features])
-        return Positions(self.bounds, rows[np.searchsorted(rows, 0) :], self.size)
+    rows = np.flatnonzero(layout.place >= 0)
+    rows = rows[np.argsort(layout.place[rows])].astype(np.int32)
+    # Row k is from bounds[k] to bounds[k + 1].
+    bounds = np.append(layout.place[rows], layout.n_places).astype(np.int32)
+    row_of = np.full(len(layout.place), -1, np.int32)
+    row_of[rows] = np.arange(len(rows), dtype=np.int32)
+    of_shards = (np.sort(row_of[features]) for features in numbers)
+    return [Positions(bounds, own[np.searchsorted(own, 0) :], size) for own in of_shards]
 
 
 class Positions:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
 from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import read
-from skstruct.dask.sums import RowTable, ShardedLikelihood, ShardedObjective
+from skstruct.dask.sums import ShardedLikelihood, ShardedObjective, find_positions
 from skstruct.input.constraints import read_constraint
 from skstruct.learning.layout import (
     RowLayout,
@@ -227,9 +227,9 @@ def test_observations_are_merged_to_the_same_layout():
         found = lay_out(merged, n_labels, min_freq, every_label)
         for a, b in zip(found, expected, strict=True):
             assert_array_equal(a, b)
-        table = RowTable(expected, expected.n_places + 3)
-        for own in numbers:
-            layout, positions = restrict(expected, own), table.positions(own).as_array()
+        of_shards = find_positions(expected, expected.n_places + 3, numbers)
+        for own, positions in zip(numbers, of_shards, strict=True):
+            layout, positions = restrict(expected, own), positions.as_array()
             assert np.all(np.diff(positions) > 0)
             assert_array_equal(positions[layout.n_places :], expected.n_places + np.arange(3))
             for f, place, width in zip(own, layout.place, layout.width, strict=True):
@@ -247,8 +247,7 @@ def test_observations_are_merged_to_the_same_layout():
 def test_positions_are_kept_as_rows():
     n, nothing = 500, np.empty(0, np.int64)
     layout = RowLayout(2 * np.arange(n)[::-1], np.full(n, 2, np.int32), nothing, nothing, 2 * n)
-    table = RowTable(layout, 2 * n + 5)
-    positions = table.positions(np.arange(0, n, 2))
+    (positions,) = find_positions(layout, 2 * n + 5, [np.arange(0, n, 2)])
     expected = np.concatenate(
         [(4 * np.arange(n // 2)[:, None] + [2, 3]).ravel(), 1000 + np.arange(5)]
     )
