@@ -2,13 +2,13 @@
 
 from collections import deque
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numba
 import numpy as np
 
 import skstruct
-from skstruct.dask.direct import DirectCall, DirectCalls
+from skstruct.dask.direct import DirectCalls
 
 # Pending tasks for each thread, where several results are taken at a time.
 _AHEAD = 2
@@ -151,13 +151,13 @@ class Cluster:
                     continue
                 if not pending:
                     return
-                results = deque(self._take(function, pending.popleft(), taken))
+                results = deque(self._take(function, *pending.popleft(), taken))
                 taken += len(results)
                 while results:
                     yield results.popleft()
         finally:
-            calls = [call for calls in pending for call in calls]
-            self.client.cancel([call for call in calls if not isinstance(call, DirectCall)])
+            tasks = (calls for calls, shards in pending if shards is None)
+            self.client.cancel(list(chain.from_iterable(tasks)))
 
     def _share(self, value):
         """Future of an argument of all shards."""
@@ -185,29 +185,33 @@ class Cluster:
             )
 
     def _start(self, function, shards, shared, first, direct):
-        """Start the calls for shards, direct ones if they are wanted and possible, else tasks."""
+        """Start the calls for shards, direct ones if they are wanted and possible, else tasks.
+
+        Returns
+        -------
+        calls : list
+            Direct calls, or futures of tasks.
+        shards : list or None
+            As given, to repeat direct calls that fail; None for tasks.
+        """
         if direct and self._is_direct:
             try:
-                return self._calls.start(_Call(function), first, shards)
+                return self._calls.start(_Call(function), first, shards), shards
             except Exception:
                 # Tasks are repeated, and their errors say what is wrong.
                 self._is_direct = False
-        return self._submit(function, shards, shared, first)
+        return self._submit(function, shards, shared, first), None
 
-    def _take(self, function, calls, first):
-        """Results of tasks or direct calls; direct ones that fail are repeated as tasks."""
-        if not isinstance(calls[0], DirectCall):
+    def _take(self, function, calls, shards, first):
+        """Results of what `_start` returned; direct calls that fail are repeated as tasks."""
+        if shards is None:
             return self._gather(calls, first)
-        results = []
-        for number, call in enumerate(calls, first):
-            try:
-                result = call.result()
-            except Exception:
-                self._is_direct = False
-                tasks = self._submit(function, [call.shard], None, number)
-                (result,) = self._gather(tasks, number)
-            results += _without_failures([result])
-        return results
+        try:
+            results = [call.result() for call in calls]
+        except Exception:
+            self._is_direct = False
+            return self._gather(self._submit(function, shards, None, first), first)
+        return _without_failures(results)
 
     def _gather(self, futures, first=0):
         """Results of tasks for the shards from number `first` on."""

@@ -54,8 +54,8 @@ class DirectCalls:
         with self._client.as_current():
             self._make_actors([kept for kept, *_ in shards])
             return [
-                DirectCall(self._actors[shard[0].key], call, number, shard)
-                for number, shard in enumerate(shards, first)
+                DirectCall(self._actors[kept.key], call, number, arguments)
+                for number, (kept, *arguments) in enumerate(shards, first)
             ]
 
     def _make_actors(self, futures):
@@ -95,17 +95,11 @@ def _are_here(workers):
 
 
 class DirectCall:
-    """Direct call of a function for a shard.
+    """Direct call of a function for a shard."""
 
-    Attributes
-    ----------
-    shard : tuple
-        Arguments of the call.
-    """
-
-    def __init__(self, actor, call, number, shard):
-        self.shard, self._arguments = shard, list(shard[1:])
-        self._future = actor.call(call, number, self._arguments)
+    def __init__(self, actor, call, number, arguments):
+        self._arguments = arguments
+        self._future = actor.call(call, number, arguments)
 
     def result(self):
         """Wait for the result."""
