@@ -310,7 +310,7 @@ def merge_classes(found):
         for i, shard in enumerate(found)
         if shard.classes
     }
-    _require_one_kind(kinds, "labels")
+    _require_same(kinds, "The labels of partition {} are {}, but those of partition {} {}.")
     check_number(len(classes))
     return sort_classes(classes)
 
@@ -342,8 +342,9 @@ def merge_columns(found, vectorizer):
         for i, shard in enumerate(found)
         if shard.n_sequences
     }
-    if _require_one_kind(kinds, "features") == "numbers":
-        return _number_columns(found, list(kinds))
+    message = "The features of partition {} are {}, but those of partition {} {}."
+    if _require_same(kinds, message) == "numbers":
+        return _number_columns(found, kinds)
     names = [unpack_strings(shard.columns) if shard.n_sequences else [] for shard in found]
     vectorizer = SequenceVectorizer() if vectorizer is None else clone(vectorizer)
     kept = _frequent(names, [shard.frequency for shard in found], vectorizer.min_freq)
@@ -360,13 +361,8 @@ def merge_columns(found, vectorizer):
 
 def _number_columns(found, full):
     """Check that all shards with sequences have the same number of columns."""
-    n_features = found[full[0]].n_features
-    for i in full:
-        if found[i].n_features != n_features:
-            raise ValueError(
-                f"Partition {i} has {found[i].n_features} features, but partition {full[0]} has "
-                f"{n_features}."
-            )
+    sizes = {i: found[i].n_features for i in full}
+    n_features = _require_same(sizes, "Partition {} has {} features, but partition {} has {}.")
     if n_features == 0:
         raise ValueError("Found array with 0 feature(s): at least one feature is required.")
     return Columns(n_features, None, [np.asarray(shard.columns, np.int32) for shard in found])
@@ -374,19 +370,15 @@ def _number_columns(found, full):
 
 def _merge_templates(found, vectorizer):
     """Unite the features that the shards with tokens have learnt by a template."""
-    full = [i for i, shard in enumerate(found) if shard.templates is not None]
-    parts = [found[i].templates for i in full]
-    for i, part in zip(full, parts, strict=True):
-        if part.n_columns_ != parts[0].n_columns_:
-            raise ValueError(
-                f"Tokens of partition {i} have {part.n_columns_} column(s), but those of "
-                f"partition {full[0]} have {parts[0].n_columns_}."
-            )
-    columns = vectorizer._merge(parts, [found[i].frequency for i in full])
-    numbers = [np.empty(0, np.int32) for _ in found]
-    for i, of_shard in zip(full, columns, strict=True):
-        numbers[i] = of_shard
-    return Columns(vectorizer.n_features_, None, numbers)
+    parts = {i: shard.templates for i, shard in enumerate(found) if shard.templates is not None}
+    _require_same(
+        {i: part.n_columns_ for i, part in parts.items()},
+        "Tokens of partition {} have {} column(s), but those of partition {} have {}.",
+    )
+    columns = vectorizer._merge(list(parts.values()), [found[i].frequency for i in parts])
+    numbers = dict.fromkeys(range(len(found)), np.empty(0, np.int32))
+    numbers |= zip(parts, columns, strict=True)
+    return Columns(vectorizer.n_features_, None, list(numbers.values()))
 
 
 def _frequent(names, frequency, min_freq):
@@ -414,12 +406,10 @@ def _merge_lengths(found):
     return lengths
 
 
-def _require_one_kind(kinds, what):
-    """Return the kind that partitions have in common; a ValueError if one differs."""
-    (first, kind), *others = kinds.items()
-    for i, other in others:
-        if other != kind:
-            raise ValueError(
-                f"The {what} of partition {i} are {other}, but those of partition {first} {kind}."
-            )
-    return kind
+def _require_same(of_partitions, message):
+    """Return the value that partitions have in common; a ValueError if one differs."""
+    (first, expected), *others = of_partitions.items()
+    for i, value in others:
+        if value != expected:
+            raise ValueError(message.format(i, value, first, expected))
+    return expected

@@ -395,21 +395,15 @@ def _pair_parts(client, X, y):
     n = len(parts[0])
     if n != len(parts[1]):
         raise ValueError(f"X has {n} partitions, but y has {len(parts[1])}.")
-    given = [part for column in parts for part in column if isinstance(part, Future)]
-    if given:
-        _warn_of_scattered(client, given)
-    return list(zip(*parts, strict=True))
-
-
-def _warn_of_scattered(client, futures):
-    scattered = client.run_on_scheduler(_without_recipe, [future.key for future in futures])
-    if scattered:
+    keys = [part.key for column in parts for part in column if isinstance(part, Future)]
+    if keys and (scattered := client.run_on_scheduler(_without_recipe, keys)):
         warnings.warn(
             f"{scattered} of the partitions were scattered: if their worker dies they are lost, "
             "and learning ends with an error. Bags and delayed objects can be computed again.",
             UserWarning,
-            stacklevel=7,
+            stacklevel=6,
         )
+    return list(zip(*parts, strict=True))
 
 
 def _without_recipe(keys, dask_scheduler):
