@@ -264,25 +264,25 @@ class _Loop:
         self._keeps_best = patience is not None
         self._patience = Patience(0.0 if self._keeps_best else None, patience)
         self._best = None
-        # Epoch, and batches of it that have been learnt; tokens of all batches.
-        self._epoch, self._n_in_epoch, self._n_tokens = 1, 0, 0
+        # The number of the epoch, and of its batches and of all tokens that have been learnt.
+        self._place = {"epoch": 1, "batch": 0, "tokens": 0}
 
     def rounds(self, batches, n_epochs, round_size):
         """Yield the number of the epoch and the batches of each remaining round."""
-        for epoch in range(self._epoch, n_epochs + 1):
+        for epoch in range(self._place["epoch"], n_epochs + 1):
             if self._patience.is_over:
                 return
             stream = iter(batches(epoch))
-            known = self._n_in_epoch if epoch == self._epoch else 0
-            deque(islice(stream, known), maxlen=0)
-            self._epoch, self._n_in_epoch = epoch, known
+            if epoch != self._place["epoch"]:
+                self._place |= {"epoch": epoch, "batch": 0}
+            deque(islice(stream, self._place["batch"]), maxlen=0)
             while not self._patience.is_over:
                 first = list(islice(stream, 1))
                 if not first:
                     break
                 more = None if round_size is None else round_size - 1
                 yield epoch, chain(first, islice(stream, more))
-            if self._n_in_epoch == 0:
+            if self._place["batch"] == 0:
                 raise ValueError(f"batches({epoch}) has no batch.")
 
     def learn(self, epoch, portion, vectorizer, classes):
@@ -292,18 +292,19 @@ class _Loop:
             for X, y in portion:
                 X = X if vectorizer is None else vectorizer.transform(X)
                 self._estimator.partial_fit(X, y, classes=classes)
-                self._n_in_epoch += 1
+                self._place["batch"] += 1
                 noted = {name: v[-1] for name, v in self._estimator.history_.items()}
                 n_tokens += (n := sum(map(np.size, y)))
                 mistakes, loss = mistakes + n * noted["mistakes"], loss + noted["loss"]
         except Exception as error:
-            error.add_note(f"This happened in batch {self._n_in_epoch + 1} of epoch {epoch}.")
+            number = self._place["batch"] + 1
+            error.add_note(f"This happened in batch {number} of epoch {epoch}.")
             raise
-        self._n_tokens += n_tokens
+        self._place["tokens"] += n_tokens
         self.history.add(
             epoch=epoch,
             batches=int(self._estimator.n_iter_),
-            tokens=self._n_tokens,
+            tokens=self._place["tokens"],
             mistakes=float(mistakes / max(n_tokens, 1)),
             loss=float(loss),
             weight_norm=float(noted["weight_norm"]),
@@ -333,15 +334,14 @@ class _Loop:
         score = self.history["validation_score"] if self._best is not None else [0]
         # Not twice where this round is the best so far.
         best = None if np.argmax(score) == len(score) - 1 else self._best
-        place = {"epoch": self._epoch, "batch": self._n_in_epoch, "tokens": self._n_tokens}
-        state = {"estimator": self._estimator, "best": best, "place": place}
+        state = {"estimator": self._estimator, "best": best, "place": self._place}
         state |= {"history": self.history.arrays(), "given": given, _KEY: _VERSION}
         write_whole(path.resolve(), archived(state))
 
     def load(self, path, given, classes, is_scored):
         """Restore the state of a checkpoint."""
         stored = _read_checkpoint(path, self._estimator, given)
-        learnt, history, place = stored["estimator"], stored["history"], stored["place"]
+        learnt, history = stored["estimator"], stored["history"]
         if ("validation_score" in history) != is_scored:
             kind = "without" if is_scored else "with"
             raise ValueError(f"Checkpoint {path} was made {kind} a validation set.")
@@ -350,9 +350,7 @@ class _Loop:
         except ValueError as error:
             raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
         _copy_state(self._estimator, learnt)
-        self.history, self._best = History(history), stored["best"]
-        self._epoch, self._n_in_epoch = place["epoch"], place["batch"]
-        self._n_tokens = place["tokens"]
+        self.history, self._best, self._place = History(history), stored["best"], stored["place"]
         scores = history.get("validation_score", [])
         if self._keeps_best and self._best is None:
             # The last round was the best. Or there was no patience: it begins with that round.
