@@ -124,12 +124,8 @@ def read(X, y, settings):
     """
     vectorizer, classes = settings
     X, y = (list(part) if isinstance(part, Iterator) else part for part in (X, y))
-    learnt = None
-    if len(X) == 0:
-        format, batch, n_features = Format.BATCH, SequenceBatch(np.empty((0, 0)), [0]), None
-    else:
-        format, batch, learnt = vectorize(X, vectorizer)
-        n_features = batch.n_features if learnt is None else None
+    format, batch, learnt = vectorize(X, vectorizer)
+    n_features = batch.n_features if learnt is None and len(batch) else None
     if classes is None and batch.n_rows == 0:
         # No label can occur, but the number of sequences must be right.
         classes = np.empty(0, object)
@@ -175,7 +171,7 @@ def _places(kept):
 
 
 def vectorize(X, vectorizer):
-    """Turn a partition that has sequences into a batch.
+    """Turn a partition into a batch.
 
     Parameters
     ----------
@@ -193,6 +189,8 @@ def vectorize(X, vectorizer):
         The one that was fitted.
     """
     learnt = None
+    if len(X) == 0:
+        return Format.BATCH, SequenceBatch(np.empty((0, 0)), [0]), learnt
     if isinstance(vectorizer, LearningTemplateVectorizer):
         learnt = clone(vectorizer)
         format, batch = Format.TOKENS, learnt._fit(X, is_part=True)
