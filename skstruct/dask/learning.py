@@ -4,6 +4,7 @@ A fit may start from an earlier one, and store its progress in a file that outli
 """
 
 import os
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -61,13 +62,13 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     del parts
     watcher = make_watcher()
     start = None if before is None else start_from(before, tagger, vectorizer)
-    if not (isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs"):
+    if isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs":
+        objective = make_objective(tagger, workers, *shards, dtype)
+        # The objective has its own copy.
+        del shards
+        solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
+    else:
         solution = fit_online(tagger, workers, *shards, start, watcher)
-        return solution._replace(scale=scale)
-    objective = make_objective(tagger, workers, *shards, dtype)
-    # The objective has its own copy.
-    del shards
-    solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
     return solution._replace(scale=scale)
 
 
@@ -384,26 +385,25 @@ def _merge_templates(found, vectorizer):
 def _frequent(names, frequency, min_freq):
     """Sorted names that occur in enough tokens."""
     if min_freq == 1:
-        return sorted(set().union(*(of_shard for of_shard in names)))
-    total = {}
+        return sorted(set().union(*names))
+    total = Counter()
     for of_shard, counts in zip(names, frequency, strict=True):
-        for name, n in zip(of_shard, counts.tolist(), strict=True):
-            total[name] = total.get(name, 0) + n
+        total.update(dict(zip(of_shard, counts.tolist(), strict=True)))
     return sorted(name for name, n in total.items() if n >= min_freq)
 
 
 def _merge_lengths(found):
     """Lengths of features that are arrays; a ValueError where shards disagree."""
-    lengths, owner = {}, {}
+    first = {}
     for i, shard in enumerate(found):
         for name, length in shard.array_lengths.items():
-            if lengths.setdefault(name, length) != length:
+            expected, owner = first.setdefault(name, (length, i))
+            if length != expected:
                 raise ValueError(
                     f"Partition {i}: feature {short_repr(name)} is an array of {length} numbers, "
-                    f"but of {lengths[name]} in partition {owner[name]}."
+                    f"but of {expected} in partition {owner}."
                 )
-            owner.setdefault(name, i)
-    return lengths
+    return {name: length for name, (length, _) in first.items()}
 
 
 def _require_same(of_partitions, message):

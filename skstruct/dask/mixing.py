@@ -50,8 +50,9 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
     shards = zip(training_sets, numbers, sizes, strict=True)
-    shards = [shard for shard in shards if shard[2].n_sequences]
-    if not any(size.n_labelled for *_, size in shards):
+    # Those that have something to learn from.
+    shards = [(part, own, size) for part, own, size in shards if size[0]]
+    if not any(n_labelled for *_, (_, n_labelled) in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     epochs = _Epochs(tagger, learner, workers, *zip(*shards, strict=True), start)
     return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
@@ -183,13 +184,6 @@ def _gain(n_changed):
 # What workers do
 
 
-class _Sizes(NamedTuple):
-    """Number of sequences with tokens, and of tokens with a label."""
-
-    n_sequences: int
-    n_labelled: int
-
-
 class _Epoch(NamedTuple):
     """Settings of an epoch that all shards share."""
 
@@ -217,10 +211,9 @@ class _Learnt(NamedTuple):
 
 
 def count_labels(training_set, _):
-    """Count the sequences and the labelled tokens of a shard."""
+    """Numbers of the sequences with tokens of a shard, and of its tokens with a label."""
     effective = training_set.effective()
-    n_labelled = int(np.count_nonzero(effective.labels >= 0))
-    return _Sizes(len(effective.sample_weight), n_labelled)
+    return len(effective.sample_weight), int(np.count_nonzero(effective.labels >= 0))
 
 
 def learn_alone(training_set, chain, shard, epoch):
