@@ -337,6 +337,9 @@ def templates():
     hashing = HashingTemplateVectorizer(template, n_features=64)
     return {
         "templates-known": TemplateVectorizer(template).fit_transform(X).X.toarray(),
+        "templates-frequent": TemplateVectorizer(template, min_freq=2)
+        .fit_transform(unseen)
+        .X.toarray(),
         "templates-unseen": vectorizer.transform(unseen).X.toarray(),
         "templates-hashed": hashing.transform(unseen).X.toarray(),
     }
