@@ -6,15 +6,18 @@ short history of each gradient sum represents all predictors, and none of them i
 """
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import longest, value_of
-from skstruct.compiled.jit import inner_jit, jit
-from skstruct.matrices import ranges, to_offsets
+from skstruct.compiled.jit import inner_jit, jit, lean_jit
+from skstruct.input.training_set import take_rows
+from skstruct.matrices import ranges
 from skstruct.rerankers.base import BaseReranker, learn_in_portions, without_shared
 from skstruct.rerankers.losses import (
     LOSSES,
@@ -23,7 +26,7 @@ from skstruct.rerankers.losses import (
     loss_gradient,
     scatter,
 )
-from skstruct.utils.declared import Array, Count, Declaration, Record
+from skstruct.utils.declared import Array, Count, Record
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.public_paths import set_module
 
@@ -48,16 +51,20 @@ class Electorate(NamedTuple):
     eta: float
 
 
-class VoteHistories(Declaration):
+class VoteHistories(Record):
     """`Histories` of a reranker, in which the mistakes of every feature ascend."""
 
-    def write(self, value):
-        """Dict of the fields."""
-        return self._record().write(value)
+    def __init__(self):
+        super().__init__(
+            Histories,
+            indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
+            mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
+            gradient_sum=Array(np.float64, (None,)),
+        )
 
     def read(self, value, what, size):
         """Histories that voting can replay."""
-        found = self._record().read(value, "the history of votes", size)
+        found = super().read(value, "the history of votes", size)
         indptr, mistake = found.indptr, found.mistake
         if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(mistake):
             raise ValueError("the history of votes does not belong to the features.")
@@ -67,43 +74,23 @@ class VoteHistories(Declaration):
             raise ValueError("the mistakes in the history of votes are not in order.")
         return found
 
-    def _record(self):
-        return Record(
-            Histories,
-            indptr=Array(np.int64, (("n_features_in_", 1),), least=0),
-            mistake=Array(np.int32, (None,), least=1, below=("n_mistakes_", 1)),
-            gradient_sum=Array(np.float64, (None,)),
-        )
-
-
-class Mean(NamedTuple):
-    """Mean of the predictors of VRDA, weighted by votes, as far as it is summed up.
-
-    Entry ``m`` of the two running sums is the sum over the predictors before predictor ``m``.
-    """
-
-    since: np.ndarray  # (n_features,) mistake that last changed a gradient sum; (0,) without mean
-    total: np.ndarray  # (n_features,) eta times the sum of votes times weights up to that mistake
-    by_root: np.ndarray  # (max_mistakes + 2,) of votes / sqrt(m)
-    times_root: np.ndarray  # (max_mistakes + 2,) of votes * sqrt(m)
-
 
 class DualAverage(NamedTuple):
-    """State of VRDA: the sum of all gradients, which determines the weights."""
+    """State of VRDA: the sum of all gradients, which determines the weights, and their mean.
+
+    The mean of the predictors, weighted by votes, is summed up as far as it is final. Entry ``m``
+    of the two running sums is the sum over the predictors before predictor ``m``.
+    """
 
     gradient_sum: np.ndarray  # (n_features,)
     n_updates: np.ndarray  # (1,) number of mistakes so far
-    votes: np.ndarray  # (max_mistakes + 1,) of the predictor after each number of mistakes
-    mean: Mean
     l1: float
     eta: float
-
-
-class EpochMistakes(NamedTuple):
-    """The mistakes of one epoch, from which all its predictors can be rebuilt."""
-
-    group: np.ndarray  # (n_groups,) groups with mistakes, in the order of visit
-    change: np.ndarray  # (n_rows,) ``d`` of their candidates; (0,) to record nothing
+    since: np.ndarray  # (n_features,) mistake that last changed a gradient sum; (0,) without mean
+    total: np.ndarray  # (n_features,) eta times the sum of votes times weights up to that mistake
+    votes: np.ndarray  # (max_mistakes + 2,) of the predictor after each number of mistakes
+    by_root: np.ndarray  # (max_mistakes + 2,) of votes / sqrt(m)
+    times_root: np.ndarray  # (max_mistakes + 2,) of votes * sqrt(m)
 
 
 @set_module("skstruct")
@@ -263,48 +250,31 @@ class VRDAReranker(BaseReranker):
         self.verbose = verbose
 
     def _start(self, n_features, n_groups):
-        # Arrays over mistakes grow with each epoch.
-        n_averaged, n_sums = (0, 0) if self.prediction == "last" else (n_features, 2)
-        mean = Mean(
-            since=np.zeros(n_averaged, np.int64),
-            total=np.zeros(n_averaged),
-            by_root=np.zeros(n_sums),
-            times_root=np.zeros(n_sums),
-        )
+        n_averaged = 0 if self.prediction == "last" else n_features
         average = DualAverage(
             gradient_sum=np.zeros(n_features),
             n_updates=np.zeros(1, np.int64),
-            votes=np.zeros(1, np.int64),
-            mean=mean,
             l1=float(self.l1),
             eta=float(self.eta),
+            since=np.zeros(n_averaged, np.int64),
+            total=np.zeros(n_averaged),
+            # Arrays over mistakes grow with each epoch.
+            votes=np.zeros(2, np.int64),
+            by_root=np.zeros(2),
+            times_root=np.zeros(2),
         )
         return _Training(average, np.empty(n_features), [])
 
     def _epoch(self, groups, order, state):
         state.average = _enlarged(state.average, len(order))
-        votes = self.prediction == "vote"
-        # Only voting rebuilds the single predictors, from the changes made at each mistake.
-        changes = np.zeros(len(groups.costs) if votes else 0)
-        mistaken = []
-
-        def learn(part):
-            record = EpochMistakes(np.empty(len(part), np.int64), changes)
-            loss = LOSSES[self.loss]
-            totals = vrda_epoch(groups, part, loss, state.average, record)
-            mistaken.append(record.group[: totals[0]])
-            return totals
-
+        change, mistaken = np.zeros(len(groups.costs)), np.zeros(len(order), bool)
+        learn = partial(vrda_epoch, LOSSES[self.loss], groups, state.average, change, mistaken)
         tally = learn_in_portions(learn, groups, order)
-        if votes:
-            state.epochs.append(
-                _moving_candidates(groups.offsets, np.concatenate(mistaken), changes)
-            )
-        average = state.average
-        n_nonzero = dual_weights(
-            average.gradient_sum, average.n_updates[0], average.l1, average.eta, state.weights
-        )
-        return tally, n_nonzero
+        if self.prediction == "vote":
+            # Only voting rebuilds the single predictors, from the changes made at each mistake.
+            visited = order[mistaken[order]]
+            state.epochs.append(_moving_candidates(groups.offsets, visited, change))
+        return tally, dual_weights(state.average, state.weights)
 
     def _finish(self, groups, state):
         self.n_mistakes_ = int(state.average.n_updates[0])
@@ -316,9 +286,8 @@ class VRDAReranker(BaseReranker):
         if self.prediction == "vote":
             # Of the gradient of each mistake: number of candidates, their rows, and their factors.
             counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
-            indptr = to_offsets(counts)
-            histories = build_histories(groups.rows, indptr, rows, factors, self.n_features_in_)
-            self._histories = Histories(*histories)
+            moves = counts, rows, factors
+            self._histories = build_histories(groups.rows, *moves, self.n_features_in_)
 
     def _decide(self, batch, base):
         if self.prediction != "vote":
@@ -346,15 +315,11 @@ class _Training:
 
 def _enlarged(average, n_groups):
     """Enlarge the state of VRDA for a mistake in each of `n_groups` groups."""
-    n_predictors, mean = average.n_updates[0] + n_groups + 1, average.mean
-    if len(mean.by_root):
-        by_root, times_root = (_extended(sums, n_predictors + 1) for sums in mean[2:])
-        mean = mean._replace(by_root=by_root, times_root=times_root)
-    return average._replace(votes=_extended(average.votes, n_predictors), mean=mean)
-
-
-def _extended(array, n):
-    return np.concatenate([array, np.zeros(n - len(array), array.dtype)])
+    more = average.n_updates[0] + n_groups + 2 - len(average.votes)
+    over_mistakes = ("votes", "by_root", "times_root")
+    return average._replace(
+        **{name: np.pad(getattr(average, name), (0, more)) for name in over_mistakes}
+    )
 
 
 def _moving_candidates(offsets, mistaken, change):
@@ -367,28 +332,26 @@ def _moving_candidates(offsets, mistaken, change):
 
 
 @jit
-def vrda_epoch(groups, order, loss, state, record):
+def vrda_epoch(loss, groups, state, change, mistaken, order):
     """One pass of voted regularised dual averaging over the groups; return the fields of `Tally`.
 
-    Weights are not stored: each is computed from its gradient sum when it is read, so shrinking
-    costs nothing for features that do not occur.
+    It records which groups have mistakes, and the derivatives ``d`` of their candidates. Weights
+    are not stored: each is computed from its gradient sum when it is read, so shrinking costs
+    nothing for features that do not occur.
     """
     scores = np.empty(longest(groups.offsets, 0, groups.offsets.shape[0] - 1))
-    unrecorded = np.empty(scores.shape[0])
     n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
     for i in order:
         a, b = groups.offsets[i], groups.offsets[i + 1]
-        s, costs = scores[: b - a], groups.costs[a:b]
+        s, d, costs = scores[: b - a], change[a:b], groups.costs[a:b]
         dual_scores(groups.rows, a, b, groups.base, state, s)
         predicted, oracle, rival = judge(s, costs)
         total_cost += groups.sample_weight[i] * costs[predicted]
         if rival < 0:
             # All candidates cost the same, so no predictor can err: no vote.
             continue
-        d = record.change[a:b] if record.change.shape[0] > 0 else unrecorded[: b - a]
         total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
         if costs[predicted] == costs[oracle]:
-            d[:] = 0.0
             state.votes[state.n_updates[0]] += 1
             continue
         for y in range(b - a):
@@ -397,7 +360,7 @@ def vrda_epoch(groups, order, loss, state, record):
         scatter(groups.rows, a, d, 1.0, state.gradient_sum)
         state.n_updates[0] += 1
         state.votes[state.n_updates[0]] = 1
-        record.group[n_mistakes] = i
+        mistaken[i] = True
         n_mistakes += 1
     return n_mistakes, total_loss, total_cost
 
@@ -417,12 +380,13 @@ def dual_scores(rows, first, last, base, state, out):
 
 
 @jit
-def dual_weights(gradient_sum, k, l1, eta, out):
-    """Write the weights of the predictor after ``k`` mistakes; return the number of nonzeros."""
-    scale = 1.0 / (eta * np.sqrt(max(k, 1)))
+def dual_weights(state, out):
+    """Write the weights of the current predictor; return the number of nonzeros."""
+    k = state.n_updates[0]
+    scale = 1.0 / (state.eta * np.sqrt(max(k, 1)))
     n_nonzero = 0
-    for j in range(gradient_sum.shape[0]):
-        out[j] = dual_weight(gradient_sum[j], k * l1, scale)
+    for j in range(out.shape[0]):
+        out[j] = dual_weight(state.gradient_sum[j], k * state.l1, scale)
         n_nonzero += out[j] != 0.0
     return n_nonzero
 
@@ -430,7 +394,7 @@ def dual_weights(gradient_sum, k, l1, eta, out):
 @inner_jit
 def end_stretches(rows, first, d, state):
     """Add to the mean the weights of the gradient sums that the next mistake changes."""
-    since, k = state.mean.since, state.n_updates[0]
+    since, k = state.since, state.n_updates[0]
     if since.shape[0] == 0:
         return
     count_votes_of_last(state)
@@ -451,19 +415,18 @@ def end_stretch(j, state):
     ``-sign(G) max(|G| - m l1, 0) / (eta sqrt(m))`` (equation 10). The running sums of
     ``votes / sqrt(m)`` and ``votes * sqrt(m)`` give their total for any number of predictors.
     """
-    mean, g = state.mean, state.gradient_sum[j]
-    start = mean.since[j]
+    start, g = state.since[j], state.gradient_sum[j]
     stop = vanishes(g, state.l1, state.n_updates[0])
     if stop > start:
-        size = np.abs(g) * (mean.by_root[stop] - mean.by_root[start])
-        size -= state.l1 * (mean.times_root[stop] - mean.times_root[start])
-        mean.total[j] -= np.copysign(size, g)
+        size = np.abs(g) * (state.by_root[stop] - state.by_root[start])
+        size -= state.l1 * (state.times_root[stop] - state.times_root[start])
+        state.total[j] -= np.copysign(size, g)
 
 
 @inner_jit
 def count_votes_of_last(state):
     """Add the last predictor, whose votes are final, to the running sums."""
-    by_root, times_root, k = state.mean.by_root, state.mean.times_root, state.n_updates[0]
+    by_root, times_root, k = state.by_root, state.times_root, state.n_updates[0]
     root = np.sqrt(k)
     by_root[k + 1] = by_root[k] + (state.votes[k] / root if k > 0 else 0.0)
     times_root[k + 1] = times_root[k] + state.votes[k] * root
@@ -476,7 +439,7 @@ def mean_weights(state, out):
     n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
     for j in range(out.shape[0]):
         end_stretch(j, state)
-        out[j] = state.mean.total[j] / (state.eta * max(n_votes, 1))
+        out[j] = state.total[j] / (state.eta * max(n_votes, 1))
 
 
 # Voting of all predictors, without storing any of them
@@ -497,48 +460,50 @@ def count_all_votes(batch, base, electorate, n_jobs):
     return votes
 
 
-@jit
-def build_histories(rows, indptr, mistaken_rows, change, n_features):
-    """Fields of `Histories`, from the candidates in the gradient of each mistake.
+def build_histories(rows, counts, mistaken_rows, change, n_features):
+    """Histories of the gradient sums, from the candidates in the gradient of each mistake.
 
     Parameters
     ----------
     rows : Rows
         The candidates of the training set.
-    indptr : ndarray of shape (n_mistakes + 1,)
-        Start of each mistake in the next two arrays.
+    counts : ndarray of shape (n_mistakes,)
+        Number of candidates of each mistake in the next two arrays.
     mistaken_rows : ndarray of int
         Candidates.
     change : ndarray
         Factors of these candidates in the gradient.
     n_features : int
         Number of features.
+
+    Returns
+    -------
+    histories : Histories
     """
-    latest = np.zeros(n_features, np.int64)
-    starts = np.zeros(n_features + 1, np.int64)
-    for m in range(indptr.shape[0] - 1):
-        for r in range(indptr[m], indptr[m + 1]):
-            for e in range(rows.indptr[mistaken_rows[r]], rows.indptr[mistaken_rows[r] + 1]):
-                j = rows.indices[e]
-                if latest[j] != m + 1:
-                    latest[j] = m + 1
-                    starts[j + 1] += 1
-    for j in range(n_features):
-        starts[j + 1] += starts[j]
-    ends = starts[:-1].copy()
-    mistake = np.empty(starts[-1], np.int32)
-    sums = np.empty(starts[-1])
-    current = np.zeros(n_features)
-    for m in range(indptr.shape[0] - 1):
-        for r in range(indptr[m], indptr[m + 1]):
-            for e in range(rows.indptr[mistaken_rows[r]], rows.indptr[mistaken_rows[r] + 1]):
-                j = rows.indices[e]
-                if ends[j] == starts[j] or mistake[ends[j] - 1] != m + 1:
-                    mistake[ends[j]] = m + 1
-                    ends[j] += 1
-                current[j] += change[r] * value_of(rows.data, e)
-                sums[ends[j] - 1] = current[j]
-    return starts, mistake, sums
+    rows = take_rows(rows, mistaken_rows)
+    gradients = np.repeat(change, np.diff(rows.indptr))
+    if rows.data.size:
+        gradients *= rows.data
+    # The mistakes of each feature stay in order.
+    events = sp.csr_array((gradients, rows.indices, rows.indptr), (len(change), n_features)).tocsc()
+    mistake = np.repeat(np.arange(1, len(counts) + 1, dtype=np.int32), counts)[events.indices]
+    sum_within(events.indptr, events.data)
+    # Of the candidates of a mistake that have the feature, the last has the sum after it.
+    is_last = np.diff(mistake, append=0) != 0
+    ends = events.indptr[1:]
+    is_last[ends[ends > 0] - 1] = True
+    indptr = np.concatenate([[0], np.cumsum(is_last)])[events.indptr]
+    return Histories(indptr, mistake[is_last], events.data[is_last])
+
+
+@lean_jit
+def sum_within(indptr, values):
+    """Turn the values of each feature into running sums."""
+    for j in range(indptr.shape[0] - 1):
+        total = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            total += values[e]
+            values[e] = total
 
 
 class Columns(NamedTuple):
