@@ -586,33 +586,26 @@ def without_shared(batch):
     """
     with errors_name_groups():
         rows = batch_rows(batch)
-    return Rows(*drop_shared(rows, batch.offsets, batch.n_features))
+    kept = find_varying(rows, batch.offsets, batch.n_features)
+    indptr = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
+    # Values that are all one are not stored.
+    return Rows(indptr, rows.indices[kept], rows.data[kept[: rows.data.size]])
 
 
 @jit
-def drop_shared(rows, offsets, n_features):
-    """Arrays of the rows `without_shared` features."""
+def find_varying(rows, offsets, n_features):
+    """For each entry, False if the feature has the same value in the whole group."""
     seen_in = np.full(n_features, -1, np.int64)
     n_same = np.zeros(n_features, np.int64)
     value = np.zeros(n_features)
-    unit = rows.data.shape[0] == 0
-    indptr = np.zeros(rows.indptr.shape[0], np.int64)
-    indices = np.empty(rows.indices.shape[0], np.int32)
-    data = np.empty(rows.data.shape[0])
-    end = 0
+    varying = np.empty(rows.indices.shape[0], np.bool_)
     for i in range(offsets.shape[0] - 1):
-        a, b = offsets[i], offsets[i + 1]
-        for e in range(rows.indptr[a], rows.indptr[b]):
+        first, last = rows.indptr[offsets[i]], rows.indptr[offsets[i + 1]]
+        for e in range(first, last):
             j, x = rows.indices[e], value_of(rows.data, e)
             if seen_in[j] != i:
                 seen_in[j], n_same[j], value[j] = i, 0, x
             n_same[j] += x == value[j]
-        for t in range(a, b):
-            for e in range(rows.indptr[t], rows.indptr[t + 1]):
-                if n_same[rows.indices[e]] < b - a:
-                    indices[end] = rows.indices[e]
-                    if not unit:
-                        data[end] = rows.data[e]
-                    end += 1
-            indptr[t + 1] = end
-    return indptr, indices[:end].copy(), data[: 0 if unit else end].copy()
+        for e in range(first, last):
+            varying[e] = n_same[rows.indices[e]] < offsets[i + 1] - offsets[i]
+    return varying

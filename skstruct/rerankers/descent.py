@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skstruct.chain.scores import longest
-from skstruct.compiled.jit import inner_jit, inner_lean_jit, jit
+from skstruct.compiled.jit import inner_jit, jit
 from skstruct.rerankers.base import BaseReranker, learn_in_portions
 from skstruct.rerankers.losses import (
     HINGE,
@@ -384,22 +384,13 @@ def descent_epoch(groups, order, loss, rule, state):
             mistaken = costs[predicted] > costs[oracle]
             n_mistakes += mistaken
             total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
-            if (mistaken or not rule.on_mistakes) and not is_zero(d):
+            if (mistaken or not rule.on_mistakes) and d.any():
                 step_down(groups.rows, a, d, step * groups.sample_weight[i], state)
                 progress[1] += 1.0
         progress[0] += 1.0
         if rule.gravity > 0.0 and progress[0] % rule.period == 0.0:
             progress[2] += step * rule.period * rule.gravity
     return n_mistakes, total_loss, total_cost
-
-
-@inner_lean_jit
-def is_zero(values):
-    """Return True if all values are zero."""
-    for value in values:  # noqa: SIM110
-        if value != 0.0:
-            return False
-    return True
 
 
 @inner_jit

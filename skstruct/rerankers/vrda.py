@@ -263,7 +263,7 @@ class VRDAReranker(BaseReranker):
             by_root=np.zeros(2),
             times_root=np.zeros(2),
         )
-        return _Training(average, np.empty(n_features), [])
+        return _Training(average, [])
 
     def _epoch(self, groups, order, state):
         state.average = _enlarged(state.average, len(order))
@@ -274,15 +274,14 @@ class VRDAReranker(BaseReranker):
             # Only voting rebuilds the single predictors, from the changes made at each mistake.
             visited = order[mistaken[order]]
             state.epochs.append(_moving_candidates(groups.offsets, visited, change))
-        return tally, dual_weights(state.average, state.weights)
+        return tally, np.count_nonzero(dual_weights(state.average))
 
     def _finish(self, groups, state):
         self.n_mistakes_ = int(state.average.n_updates[0])
         self.votes_ = state.average.votes[: self.n_mistakes_ + 1].copy()
-        self.coef_ = state.weights
+        weights_of = dual_weights if self.prediction == "last" else mean_weights
+        self.coef_ = weights_of(state.average)
         self._forget("_histories")
-        if self.prediction != "last":
-            mean_weights(state.average, self.coef_)
         if self.prediction == "vote":
             # Of the gradient of each mistake: number of candidates, their rows, and their factors.
             counts, rows, factors = map(np.concatenate, zip(*state.epochs, strict=True))
@@ -309,7 +308,6 @@ class _Training:
     """State of VRDA during training."""
 
     average: DualAverage
-    weights: np.ndarray  # (n_features,) weights of the last predictor
     epochs: list  # of the candidates in the gradients, epoch by epoch; empty without voting
 
 
@@ -380,15 +378,14 @@ def dual_scores(rows, first, last, base, state, out):
 
 
 @jit
-def dual_weights(state, out):
-    """Write the weights of the current predictor; return the number of nonzeros."""
+def dual_weights(state):
+    """Weights of the current predictor."""
     k = state.n_updates[0]
     scale = 1.0 / (state.eta * np.sqrt(max(k, 1)))
-    n_nonzero = 0
-    for j in range(out.shape[0]):
-        out[j] = dual_weight(state.gradient_sum[j], k * state.l1, scale)
-        n_nonzero += out[j] != 0.0
-    return n_nonzero
+    weights = np.empty(state.gradient_sum.shape[0])
+    for j in range(weights.shape[0]):
+        weights[j] = dual_weight(state.gradient_sum[j], k * state.l1, scale)
+    return weights
 
 
 @inner_jit
@@ -433,13 +430,13 @@ def count_votes_of_last(state):
 
 
 @jit
-def mean_weights(state, out):
+def mean_weights(state):
     """Mean of the weights of all predictors, weighted by their votes."""
     count_votes_of_last(state)
     n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
-    for j in range(out.shape[0]):
+    for j in range(state.total.shape[0]):
         end_stretch(j, state)
-        out[j] = state.total[j] / (state.eta * max(n_votes, 1))
+    return state.total / (state.eta * max(n_votes, 1))
 
 
 # Voting of all predictors, without storing any of them
