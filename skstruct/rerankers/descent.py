@@ -1,5 +1,6 @@
 """Rerankers that learn by steps of (sub)gradient descent: perceptron, SGD, truncated gradient."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -24,25 +25,22 @@ from skstruct.utils.public_paths import set_module
 class DescentReranker(BaseReranker):
     """Base of the rerankers that learn by steps of (sub)gradient descent.
 
-    A subclass defines ``_descent()``, which returns the code of its loss, its `DescentRule`, and
-    True if it predicts with the average of the weights after every group.
+    A subclass defines ``_rule()``, which returns its `DescentRule`.
     """
 
     def _start(self, n_features, n_groups):
-        _, rule, average = self._descent()
+        rule = self._rule()
         return DescentState(
             weights=np.zeros(n_features),
             shrunk=np.zeros(n_features if rule.gravity > 0 else 0),
-            lag=np.zeros(n_features if average else 0),
+            lag=np.zeros(n_features if rule.average else 0),
             progress=np.zeros(3),
         )
 
     def _epoch(self, groups, order, state):
-        loss, rule, _ = self._descent()
-        tally = learn_in_portions(
-            lambda part: descent_epoch(groups, part, loss, rule, state), groups, order
-        )
-        pay_all(state)
+        learn = partial(descent_epoch, self._rule(), groups, state)
+        tally = learn_in_portions(learn, groups, order)
+        pay_penalty(np.arange(len(state.shrunk)), state)
         return tally, np.count_nonzero(state.weights)
 
     def _finish(self, groups, state):
@@ -135,10 +133,9 @@ class PerceptronReranker(DescentReranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _descent(self):
+    def _rule(self):
         # On a mistake, the gradient of the hinge loss is the difference of the two candidates.
-        rule = DescentRule(learning_rate=1.0, decay=False, on_mistakes=True, gravity=0.0, period=1)
-        return HINGE, rule, self.average
+        return DescentRule(HINGE, 1.0, decay=False, on_mistakes=True, average=self.average)
 
 
 @set_module("skstruct")
@@ -229,15 +226,9 @@ class SGDReranker(DescentReranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _descent(self, gravity=0.0, period=1):
-        rule = DescentRule(
-            learning_rate=float(self.learning_rate),
-            decay=self.schedule == "invsqrt",
-            on_mistakes=False,
-            gravity=gravity,
-            period=period,
-        )
-        return LOSSES[self.loss], rule, False
+    def _rule(self):
+        loss, decay = LOSSES[self.loss], self.schedule == "invsqrt"
+        return DescentRule(loss, float(self.learning_rate), decay)
 
 
 @set_module("skstruct")
@@ -341,9 +332,10 @@ class TruncatedGradientReranker(SGDReranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _descent(self):
+    def _rule(self):
         # Kernels count in 64 bits.
-        return super()._descent(float(self.gravity), min(int(self.period), 2**62))
+        period = min(int(self.period), 2**62)
+        return super()._rule()._replace(gravity=float(self.gravity), period=period)
 
 
 class DescentState(NamedTuple):
@@ -358,34 +350,37 @@ class DescentState(NamedTuple):
 class DescentRule(NamedTuple):
     """Parameters in which the perceptron, SGD and truncated gradient differ."""
 
+    loss: int  # its code
     learning_rate: float
     decay: bool  # the k-th step is learning_rate / sqrt(k)
-    on_mistakes: bool  # update only at mistakes
-    gravity: float
-    period: int
+    on_mistakes: bool = False  # update only at mistakes
+    average: bool = False  # predict with the average of the weights after every group
+    gravity: float = 0.0
+    period: int = 1
 
 
 @jit
-def descent_epoch(groups, order, loss, rule, state):
+def descent_epoch(rule, groups, state, order):
     """One pass of (truncated) gradient descent or the perceptron; return the fields of `Tally`."""
     scores = np.empty(longest(groups.offsets, 0, groups.offsets.shape[0] - 1))
     change = np.empty(scores.shape[0])
-    progress = state.progress
+    rows, progress = groups.rows, state.progress
     n_mistakes, total_loss, total_cost = 0, 0.0, 0.0
     for i in order:
         a, b = groups.offsets[i], groups.offsets[i + 1]
         s, d, costs = scores[: b - a], change[: b - a], groups.costs[a:b]
-        pay_penalty(groups.rows, a, b, state)
-        candidate_scores(groups.rows, a, b, groups.base, state.weights, s)
+        pay_penalty(rows.indices[rows.indptr[a] : rows.indptr[b]], state)
+        candidate_scores(rows, a, b, groups.base, state.weights, s)
         predicted, oracle, rival = judge(s, costs)
         total_cost += groups.sample_weight[i] * costs[predicted]
         step = rule.learning_rate / np.sqrt(progress[1] + 1.0 if rule.decay else 1.0)
         if rival >= 0:
             mistaken = costs[predicted] > costs[oracle]
             n_mistakes += mistaken
-            total_loss += groups.sample_weight[i] * loss_gradient(loss, s, costs, oracle, rival, d)
+            loss = loss_gradient(rule.loss, s, costs, oracle, rival, d)
+            total_loss += groups.sample_weight[i] * loss
             if (mistaken or not rule.on_mistakes) and d.any():
-                step_down(groups.rows, a, d, step * groups.sample_weight[i], state)
+                step_down(rows, a, d, step * groups.sample_weight[i], state)
                 progress[1] += 1.0
         progress[0] += 1.0
         if rule.gravity > 0.0 and progress[0] % rule.period == 0.0:
@@ -401,26 +396,16 @@ def step_down(rows, first, d, step, state):
         scatter(rows, first, d, -step * state.progress[0], state.lag)
 
 
-@inner_jit
-def pay_penalty(rows, first, last, state):
-    """Bring the weights of the features of some candidates up to date with the truncation (12).
+@jit
+def pay_penalty(features, state):
+    """Bring the weights of some features up to date with the truncation (12).
 
     Shrinking twice equals shrinking once by the sum, so it can wait until a weight is read.
     """
     if state.shrunk.shape[0] == 0:
         return
     due = state.progress[2]
-    for e in range(rows.indptr[first], rows.indptr[last]):
-        j = rows.indices[e]
+    for j in features:
         if state.shrunk[j] != due:
             state.weights[j] = dual_weight(-state.weights[j], due - state.shrunk[j], 1.0)
             state.shrunk[j] = due
-
-
-@jit
-def pay_all(state):
-    """Bring all weights up to date with the truncation."""
-    due = state.progress[2]
-    for j in range(state.shrunk.shape[0]):
-        state.weights[j] = dual_weight(-state.weights[j], due - state.shrunk[j], 1.0)
-        state.shrunk[j] = due
