@@ -25,7 +25,7 @@ from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
 from skstruct.input.costs import read_label_cost
 from skstruct.input.formats import Format, copied_lists
-from skstruct.input.training_set import TrainingSet, classes_that_occur
+from skstruct.input.training_set import classes_that_occur
 from skstruct.learning import lbfgs
 from skstruct.learning.path import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
@@ -46,24 +46,10 @@ _OF_MODEL = ("min_freq", "all_possible_states", "all_possible_transitions")
 _LEARNT = (*CRFTagger._learnt, *_OF_X, "classes_", "n_iter_", "history_")
 
 
-class _Data(NamedTuple):
-    """Sequences as they were read, and as scorers get them."""
-
-    X: object
-    y: object
-    training_set: TrainingSet  # with an item for each sequence, empty where its weight is zero
-    score_params: dict
-
-    def test(self, sequences):
-        """X, y and parameters for the scorer."""
-        params = _check_method_params(self.X, self.score_params, indices=sequences)
-        return (_safe_indexing(self.X, sequences), _safe_indexing(self.y, sequences)), params
-
-
 class _Trial(NamedTuple):
     """Score of a fold for a pair of penalties, and how it came about."""
 
-    score: float
+    test_score: float
     objective: float
     n_iter: int
     converged: bool
@@ -394,25 +380,21 @@ class CRFTaggerCV(BaseTagger):
         split_params, score_params = self._route(sample_weight, params)
         if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
             score_params = {"sample_weight": weight}
-        data = _Data(X, y, given, score_params)
-        splitter = check_cv(self.cv)
+        data = X, y, given, score_params
         # Splitters may return masks instead of positions.
         positions = np.arange(len(weight))
         splits = [
             (positions[train], positions[test])
-            for train, test in splitter.split(X, y, **split_params)
+            for train, test in check_cv(self.cv).split(X, y, **split_params)
         ]
         if not splits:
             raise ValueError("cv has no split: there is nothing to score.")
         splits = [(train, test[weight[test] > 0]) for train, test in splits]
         tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
-        found = run_tasks(lambda i: self._sweep(data, *tasks[i]), len(tasks), self.n_jobs)
-        trials = [
-            [found[row * len(splits) + column][l2] for column in range(len(splits))]
-            for row in range(len(self.l1s_))
-            for l2 in self.l2s_.tolist()
-        ]
-        self.n_splits_ = len(splits)
+        found = run_tasks(lambda i: self._sweep(*data, *tasks[i]), len(tasks), self.n_jobs)
+        n = self.n_splits_ = len(splits)
+        of_l1 = [found[first : first + n] for first in range(0, len(found), n)]
+        trials = [[sweep[l2] for sweep in sweeps] for sweeps in of_l1 for l2 in self.l2s_.tolist()]
         self._tabulate(trials)
         return whole
 
@@ -429,12 +411,13 @@ class CRFTaggerCV(BaseTagger):
             )
         return {"groups": params.get("groups")}, {}
 
-    def _sweep(self, data, train, test, l1):
+    def _sweep(self, X, y, training_set, score_params, train, test, l1):
         """Trials of a fold for all L2 penalties, by penalty."""
-        fold, model, part = self._fold(data.training_set.take(train))
+        fold, model, part = self._fold(training_set.take(train))
         settings = settings_of(lbfgs.Settings, self._tagger(1.0, l1, tol=self.search_tol))
         objective = lbfgs.build_objective(part, model, settings)
-        arguments, params = data.test(test)
+        arguments = _safe_indexing(X, test), _safe_indexing(y, test)
+        params = _check_method_params(X, score_params, indices=test)
         trials = {}
         with range_runner(objective.offsets, 1, chain_work(len(fold.classes_), self.order)) as run:
             path = None
@@ -492,47 +475,40 @@ class CRFTaggerCV(BaseTagger):
         results |= _moments("score_time", columns["score_time"])
         results |= {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
         results["params"] = params
-        for name in ("score", "objective", "n_iter"):
-            title = "test_score" if name == "score" else name
-            results |= {f"split{i}_{title}": column for i, column in enumerate(columns[name].T)}
-        results |= _moments("test_score", columns["score"])
+        for name in ("test_score", "objective", "n_iter"):
+            results |= {f"split{i}_{name}": column for i, column in enumerate(columns[name].T)}
+        results |= _moments("test_score", columns["test_score"])
         mean = results["mean_test_score"]
         results["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
         best = self.best_index_ = int(np.argmin(results["rank_test_score"]))
         self.cv_results_ = results
         self.best_score_, self.best_params_ = float(mean[best]), params[best]
         self.l1_, self.l2_ = pairs[best]
-        self._complaints = self._find_fault(columns["converged"], mean)
+        self._complaints = list(self._find_fault(columns["converged"], mean))
 
     def _find_fault(self, converged, scores):
-        """Warnings about the search: kinds and messages."""
-        complaints = []
+        """Yield warnings about the search: kinds and messages."""
         if not converged.all():
-            complaints.append(
-                (
-                    ConvergenceWarning,
-                    f"{np.sum(~converged)} of the {converged.size} fits of the search did not "
-                    f"converge within max_iter={self.max_iter} iterations. Increase max_iter, "
-                    "search_tol or the least of l2s.",
-                )
+            yield (
+                ConvergenceWarning,
+                f"{np.sum(~converged)} of the {converged.size} fits of the search did not "
+                f"converge within max_iter={self.max_iter} iterations. Increase max_iter, "
+                "search_tol or the least of l2s.",
             )
         table = scores.reshape(len(self.l1s_), len(self.l2s_))
-        best = np.unravel_index(self.best_index_, table.shape)
-        for axis, (name, values) in enumerate((("l1s", self.l1s_), ("l2s", self.l2s_))):
-            others = table[best[0]] if axis else table[:, best[1]]
-            value = values[best[axis]]
+        row, column = np.unravel_index(self.best_index_, table.shape)
+        sides = ("l1s", self.l1s_, row, table[:, column]), ("l2s", self.l2s_, column, table[row])
+        for name, values, best, others in sides:
+            value = values[best]
             inner = (values > values.min()) & (values < values.max())
-            at_end = value != 0 and len(values) > 1 and not inner[best[axis]]
-            if at_end and not np.any(others[inner] == others[best[axis]]):
+            at_end = value != 0 and len(values) > 1 and not inner[best]
+            if at_end and not np.any(others[inner] == others[best]):
                 end, more = ("largest", "larger") if value == values.max() else ("least", "smaller")
-                complaints.append(
-                    (
-                        UserWarning,
-                        f"The best of {name}, {value:.4g}, is the {end} one: scores may be higher "
-                        f"beyond it. Compare {more} ones, too.",
-                    )
+                yield (
+                    UserWarning,
+                    f"The best of {name}, {value:.4g}, is the {end} one: scores may be higher "
+                    f"beyond it. Compare {more} ones, too.",
                 )
-        return complaints
 
 
 def _penalties(name, values):
