@@ -1,10 +1,122 @@
-"""Compiler options of all kernels."""
+"""Compiled functions: numba's dispatchers with the package's own cache, and compiler options.
 
+Integer constants have the type of any integer: a first fit from source takes a quarter less.
+
+LLVM calls Python to load code, and to store code that it has made. An exception in such a call is
+lost. One that comes after LLVM has freed or taken over an object, and before Python has noted it,
+has the object freed twice, and the process crashes. So a Ctrl-C is deferred until the kernel is
+ready.
+"""
+
+import logging
+import os
+import signal
+import threading
+from contextlib import contextmanager
 from functools import partial
 
 import numba
+import numba.core.boxing
+import numba.core.runtime.context
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher, cpu_target
 
-from skstruct.compiled.kernel import Kernel
+from skstruct.compiled.cache import KernelCache, has_private_names
+from skstruct.compiled.folders import CANNOT_KEEP
+from skstruct.utils.messages import log_once
+
+# numba imports parts of itself when it first compiles or loads: two that are imported above, and
+# its implementations of functions. A fork or a Ctrl-C in the midst of imports leaves modules that
+# are never complete.
+cpu_target.target_context.refresh()
+
+if hasattr(os, "register_at_fork"):
+    # A child process has no other threads: a lock that one of them held would never be released.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
+
+
+class Kernel(CPUDispatcher):
+    """Compiled function that is found in the cache, and can be interrupted.
+
+    Parameters
+    ----------
+    *args, **options
+        Those of numba's dispatcher: the function, and options of `numba.jit`.
+    """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        if has_private_names():
+            self._cache = KernelCache(self.py_func)
+            return
+        try:
+            self.enable_caching()
+        except RuntimeError:
+            log_once(logging.WARNING, CANNOT_KEEP, "the package's folder")
+
+    def __call__(self, *args):
+        """Call the compiled function; one that only kernels call runs in Python.
+
+        numba calls Python for each array that a kernel returns. There, a Ctrl-C that came while the
+        kernel ran raises KeyboardInterrupt, and numba a SystemError with it as the cause.
+        """
+        if self.targetoptions.get("no_cpython_wrapper"):
+            return self.py_func(*args)
+        try:
+            return super().__call__(*args)
+        except SystemError as error:
+            cause = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            if cause is error:
+                raise
+            raise cause from None
+
+    def get_call_template(self, args, kws):
+        """Signature of a call from another kernel, into which the code is linked."""
+        kws = {name: _without_constant(kind) for name, kind in kws.items()}
+        with global_compiler_lock:
+            self._cache.for_linking = True
+            try:
+                return super().get_call_template(tuple(map(_without_constant, args)), kws)
+            finally:
+                self._cache.for_linking = False
+
+    def compile(self, signature):
+        """Compile for argument types, or load from the cache, unless that is done."""
+        with interrupts_deferred(), global_compiler_lock:
+            if isinstance(self._cache, KernelCache) and self._cache.must_compile_again(signature):
+                del self.overloads[signature]
+            return super().compile(signature)
+
+
+def _without_constant(kind):
+    return kind.literal_type if isinstance(kind, types.IntegerLiteral) else kind
+
+
+@contextmanager
+def interrupts_deferred():
+    """Context that defers interrupts to its end."""
+    before = signal.getsignal(signal.SIGINT)
+    # Python calls handlers in the main thread only.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    # A kernel that another one calls is compiled in the context of that one: the handler before is
+    # then that of the outer context.
+    pending = []
+    signal.signal(signal.SIGINT, lambda *interrupt: pending.append(interrupt))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pending:
+            before(*pending[-1])
 
 
 def jit(function=None, **options):

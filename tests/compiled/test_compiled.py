@@ -21,8 +21,7 @@ import skstruct
 from skstruct import PerceptronTagger
 from skstruct.compiled import cache, folders, keys
 from skstruct.compiled.cache import KernelCache
-from skstruct.compiled.jit import jit
-from skstruct.compiled.kernel import interrupts_deferred
+from skstruct.compiled.jit import interrupts_deferred, jit
 from skstruct.utils import messages
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

@@ -3,7 +3,7 @@
 import pytest
 
 from skstruct import SDCACRF, AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
-from skstruct.compiled.kernel import Kernel
+from skstruct.compiled.jit import Kernel
 from skstruct.datasets import load_addresses
 from skstruct.learning import lbfgs
 from skstruct.learning.layout import state_scores

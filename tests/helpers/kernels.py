@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from skstruct.chain.family import Family
-from skstruct.compiled.kernel import Kernel
+from skstruct.compiled.jit import Kernel
 
 
 def modules():
