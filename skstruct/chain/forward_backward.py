@@ -217,9 +217,22 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
     """
     edges = factors.edges
     buffer = np.empty((4, rows.shape[1]))
-    z, below, beta = buffer[0], buffer[1], buffer[2]
+    below, beta = buffer[1], buffer[2]
     for s in range(width(edges, length - 1)):
         beta[s] = 0.0
+    log_z = log_forward(rows, length, edges, alpha, buffer[0])
+    for t in range(length - 1, -1, -1):
+        for s in range(width(edges, t)):
+            below[s] = beta[s] + rows[t, s]
+            alpha[t, s] = np.exp(alpha[t, s] + beta[s] - log_z)
+        if t > 0:
+            back_in_logs(t, factors, alpha[t - 1], log_z, weight, buffer, counts)
+    return log_z
+
+
+@inner_lean_jit
+def log_forward(rows, length, edges, alpha, z):
+    """Write the logarithms of the forward sums; return the log-partition. ``z`` is workspace."""
     for t in range(length):
         for s in range(width(edges, t)):
             alpha[t, s] = rows[t, s]
@@ -229,14 +242,7 @@ def log_forward_backward(rows, length, factors, alpha, weight, counts):
                 for i in range(first, last):
                     z[i - first] += alpha[t - 1, i]
                 alpha[t, s] = log_sum_exp(z, last - first) + rows[t, s]
-    log_z = log_sum_exp(alpha[length - 1], width(edges, length - 1))
-    for t in range(length - 1, -1, -1):
-        for s in range(width(edges, t)):
-            below[s] = beta[s] + rows[t, s]
-            alpha[t, s] = np.exp(alpha[t, s] + beta[s] - log_z)
-        if t > 0:
-            back_in_logs(t, factors, alpha[t - 1], log_z, weight, buffer, counts)
-    return log_z
+    return log_sum_exp(alpha[length - 1], width(edges, length - 1))
 
 
 @inner_lean_jit

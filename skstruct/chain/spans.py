@@ -17,14 +17,13 @@ import numpy as np
 
 # Members for the weights of each kind have to be there before these loops are compiled.
 from skstruct.chain import dense, per_token, second_order  # noqa: F401
-from skstruct.chain.forward_backward import log_sum_exp, scaled_forward
+from skstruct.chain.forward_backward import log_forward, scaled_forward
 from skstruct.chain.protocol import (
     alpha_rows,
     factor,
     factors_for,
     label_of,
     prepare,
-    row_into,
     score,
     score_edges,
     sources,
@@ -136,17 +135,8 @@ def both_ways(scores, factors, marginals):
 @inline_jit
 def log_both_ways(states, length, factors, alpha, beta):
     """Write marginals and logarithms of the backward sums; return the log-partition."""
-    edges, z = factors.edges, np.zeros(states.shape[1])
-    for t in range(length):
-        for s in range(width(edges, t)):
-            alpha[t, s] = states[t, s]
-            if t > 0:
-                first, last = sources(edges, t, s)
-                row_into(edges, t, s, z)
-                for i in range(first, last):
-                    z[i - first] += alpha[t - 1, i]
-                alpha[t, s] += log_sum_exp(z, last - first)
-    log_z = log_sum_exp(alpha[length - 1], width(edges, length - 1))
+    edges = factors.edges
+    log_z = log_forward(states, length, edges, alpha, np.zeros(states.shape[1]))
     for t in range(length - 1, -1, -1):
         for s in range(width(edges, t)):
             if t == length - 1:
