@@ -29,7 +29,7 @@ from skstruct.utils.messages import place
 from skstruct.utils.public_paths import set_module
 
 # Attributes of a batch that are made together.
-_MADE = ("X", "offsets", "keep_zeros")
+_MADE = ("X", "keep_zeros")
 
 
 def tokens_of(batch):
@@ -37,7 +37,10 @@ def tokens_of(batch):
     if not isinstance(batch, SequenceBatch) or batch.transition_X is not None:
         return None
     parts = vars(batch)
-    return parts["_loose"][0] if "_loose" in parts and parts.keys().isdisjoint(_MADE) else None
+    if "_loose" not in parts or not parts.keys().isdisjoint(_MADE):
+        return None
+    tokens = parts["_loose"][0]
+    return tokens if parts["offsets"] is tokens.offsets else None
 
 
 @set_module("skstruct")
@@ -138,13 +141,18 @@ class SequenceBatch(FrameConversions):
 
     @classmethod
     def _of_tokens(cls, tokens, feature_names, make):
-        """Batch that ``make()`` makes when one of its arrays is asked for.
+        """Batch whose matrix is that of the batch ``make()``, made when it is asked for.
 
         Making it takes most of the time for one sentence, and the taggers of this package need
         nothing but `tokens`, its `LooseRows`.
         """
         batch = cls.__new__(cls)
-        vars(batch).update(feature_names=feature_names, transition_X=None, _loose=(tokens, make))
+        vars(batch).update(
+            offsets=tokens.offsets,
+            feature_names=feature_names,
+            transition_X=None,
+            _loose=(tokens, make),
+        )
         return batch
 
     def __getattr__(self, name):
@@ -309,7 +317,7 @@ default=None
     @property
     def n_features(self):
         """Number of columns."""
-        return self.X.shape[1]
+        return self.X.shape[1] if tokens_of(self) is None else len(self.feature_names)
 
     @property
     def n_transition_features(self):

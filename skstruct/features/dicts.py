@@ -17,7 +17,6 @@ from skstruct.features.base import LearningVectorizer
 from skstruct.features.tokens import (
     NO_COLUMN,
     KnownCodes,
-    PackedBatch,
     Stream,
     canonical,
     keep_frequent,
@@ -260,26 +259,6 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             )
 
         return SequenceBatch._of_tokens(loose, names, make)
-
-    def pack(self, X):
-        """Vectorise a few sequences for kernels, without the overhead of sparse matrices.
-
-        Parameters
-        ----------
-        X : list of lists of tokens
-            As in `transform`, which checks them.
-
-        Returns
-        -------
-        packed : PackedBatch or None
-            What decoders need of the batch that `transform` makes. None if a token repeats an
-            attribute, or is no dict of strings, bools and numbers and no collection of strings.
-        """
-        loose = self.read_few(X)
-        if loose is None:
-            return None
-        packed = PackedBatch(loose, self.feature_names_)
-        return None if packed.repeats else packed
 
     def read_few(self, X):
         """Read a list of a few lists of tokens, `LooseRows`; None for anything else."""

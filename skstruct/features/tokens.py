@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.chain.scores import Rows
 from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.input.formats import copied
-from skstruct.matrices import are_ones, merge_rows, pieces, read_only, shared_ones, to_offsets
+from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
@@ -448,7 +447,9 @@ class KnownCodes(_Codes):
         if len(numbers):
             values = np.ones(len(columns))
             values[positions] = numbers.astype(dtype)
-        return LooseRows(_few_offsets(lengths), columns, values, _few_offsets(map(len, X)))
+        offsets = _few_offsets(map(len, X))
+        offsets.flags.writeable = False
+        return LooseRows(_few_offsets(lengths), columns, values, offsets)
 
 
 _TOKENS_AT_ONCE = 500
@@ -462,44 +463,12 @@ class LooseRows(NamedTuple):
     ends: np.ndarray  # (n_rows + 1,) int64
     columns: np.ndarray  # (n_entries,) int32, in any order, negative where there is none
     values: np.ndarray  # (n_entries,) values, or (0,) when all are one
-    offsets: np.ndarray  # (n_sequences + 1,) int64
+    offsets: np.ndarray  # (n_sequences + 1,) int64, read-only
 
     def copy(self):
-        """The same with arrays of its own, except the offsets, which are only read."""
+        """The same with arrays of its own, except the offsets."""
         parts = map(np.ndarray.copy, self[:-1])
         return LooseRows(*parts, self.offsets)
-
-
-class PackedBatch:
-    """Arrays of a batch that decoders need, without matrices.
-
-    Parameters
-    ----------
-    loose : LooseRows
-        The tokens as they were read. They are sorted in place.
-    feature_names : ndarray
-        For messages.
-
-    Attributes
-    ----------
-    rows : Rows
-        In the order of a matrix.
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    repeats : bool
-        True if a token repeats an attribute: then the rows are not those of a matrix.
-    """
-
-    def __init__(self, loose, feature_names):
-        ends, columns, values, offsets = loose
-        n_entries, self.repeats = sort_rows(ends, columns, values)
-        columns, values = columns[:n_entries], values[:n_entries]
-        self.rows = read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
-        self.offsets = read_only(offsets)
-        self.feature_names = feature_names
-
-    def __len__(self):
-        return len(self.offsets) - 1
 
 
 class Stream:

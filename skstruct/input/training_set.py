@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from skstruct.chain.scores import Rows, TransitionRows
+from skstruct.compiled.rows import sort_rows
 from skstruct.input.formats import encode_labels
 from skstruct.input.scale import check_sample_weight, check_values
 from skstruct.matrices import are_ones, as_csr, ranges, read_only, to_offsets
+from skstruct.sequences import tokens_of
 from skstruct.utils.messages import place, short_repr
 
 # The column indices of kernels have 32 bits.
@@ -74,17 +76,29 @@ def as_rows(X):
 def batch_rows(batch):
     """Convert a batch to the layout of the kernels, with its transition features if any.
 
-    A batch that was packed for decoders has it already. Raises a ValueError for a value that is too
-    large to compute with.
+    The matrix of a few sequences is not made for that, which would take most of the time of a
+    prediction. Raises a ValueError for a value that is too large to compute with.
     """
-    packed = getattr(batch, "rows", None)
-    rows = as_rows(batch.X) if packed is None else packed
-    check_values(rows, batch.offsets, names=getattr(batch, "feature_names", None))
-    if packed is not None or batch.transition_X is None:
+    tokens = tokens_of(batch)
+    rows = None if tokens is None else _sorted_rows(tokens.copy())
+    if rows is None:
+        rows = as_rows(batch.X)
+    check_values(rows, batch.offsets, names=batch.feature_names)
+    if batch.transition_X is None:
         return rows
     transitions = as_rows(batch.transition_X)
     check_values(transitions, batch.offsets, "transition feature")
     return TransitionRows(*rows, transitions)
+
+
+def _sorted_rows(tokens):
+    """Rows of tokens as they were read, sorted in place; None where one repeats a feature."""
+    ends, columns, values, _ = tokens
+    n_entries, repeats = sort_rows(ends, columns, values)
+    if repeats:
+        return None
+    columns, values = columns[:n_entries], values[:n_entries]
+    return read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
 
 
 def take_rows(rows, kept):

@@ -41,9 +41,6 @@ MORE_LEARNT = {
 }
 LEARNT = (*ALWAYS_LEARNT, *(name for name, _ in MORE_LEARNT.values()))
 
-# Sequences that are read without a batch.
-_FEW = 8
-
 
 @set_module("skstruct")
 class Labelling(NamedTuple):
@@ -121,7 +118,7 @@ class LinearChainMixin:
         labels = None if way is None else way.labels(X)
         if labels is not None:
             return labels
-        format, batch = self._read_for_decoding(X)
+        format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
         if known is not None or possible is not None:
@@ -158,7 +155,7 @@ class LinearChainMixin:
         marginals = None if way is None else way.marginals(X)
         if marginals is not None:
             return marginals
-        format, batch = self._read_for_decoding(X)
+        format, batch = self._read_X(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
 
@@ -206,7 +203,7 @@ class LinearChainMixin:
         check_choice("search", search, SEARCHES)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
-        format, batch = self._read_for_decoding(X)
+        format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         found = make_search(n_best, search, beam_width)
         codes, scores, counts = nbest_labels(rows, batch.offsets, chain, found, self.n_jobs)
@@ -297,7 +294,7 @@ class LinearChainMixin:
             )
         types, *reading = pairs_of_labels(classes)
         reading = Reading(*map(read_only, reading))
-        format, batch = self._read_for_decoding(X)
+        format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         forbids = known is not None or possible is not None
         *found, log_partition = probable_spans(
@@ -338,17 +335,6 @@ class LinearChainMixin:
         for i, part in enumerate(zip(*parts, strict=True)):
             result[i] = [Labelling(*part)]
         return result
-
-    def _read_for_decoding(self, X):
-        """Read X; return its format and a batch, packed for decoders if there are few sequences.
-
-        For a single sentence, making matrices would take most of the time.
-        """
-        if isinstance(X, list) and len(X) <= _FEW and "vectorizer_" in vars(self):
-            packed = self.vectorizer_.pack(X)
-            if packed is not None:
-                return Format.TOKENS, packed
-        return self._read_X(X)
 
     def _condition(self, batch, known, format):
         """Return rows and chain to decode, codes of the known labels, and the constraint.
