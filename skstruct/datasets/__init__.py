@@ -1,16 +1,20 @@
 """Data sets, and readers and writers of annotated text.
 
-`loaders` has the data that come with the package, `fetchers` the public corpora, which are
-downloaded once. `conll` reads column files, `conllu` treebanks and `annotations` the exports of
+`loaders` has the data that come with the package, and the public corpora, which are downloaded
+once. `conll` reads files with one token a line, `conllu` treebanks and `annotations` the exports of
 annotation tools. `spans` converts labels to spans, documents of spaCy and numbers, and back.
 """
 
 from skstruct.datasets.annotations import read_annotations, write_annotations
-from skstruct.datasets.conll import iter_conll, read_conll, write_conll
+from skstruct.datasets.conll import iter_conll, read_conll, read_features, write_conll
 from skstruct.datasets.conllu import read_conllu, write_conllu
-from skstruct.datasets.features import read_features
-from skstruct.datasets.fetchers import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
-from skstruct.datasets.loaders import load_addresses, load_digit_sequences
+from skstruct.datasets.loaders import (
+    fetch_conll2000,
+    fetch_conll2002,
+    fetch_ocr_letters,
+    load_addresses,
+    load_digit_sequences,
+)
 from skstruct.datasets.spans import (
     ConvertedLabels,
     convert_labels,

@@ -23,7 +23,7 @@ from skstruct.datasets import (
     load_digit_sequences,
     read_conll,
 )
-from skstruct.datasets.fetchers import ORIGINALS, parsed_words
+from skstruct.datasets.loaders import ORIGINALS, parsed_words
 
 SHARED = os.environ.get("SKSTRUCT_DATA")
 SMALL = b"He PRP B-NP\nsleeps VBZ B-VP\n\nYes UH O\n\n"
