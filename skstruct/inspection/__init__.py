@@ -10,7 +10,6 @@ Displays need matplotlib, and tables pandas: ``pip install "skstruct[plot]"``.
 `models` finds the tagger in an estimator, and `figures` makes axes and heat maps.
 """
 
-from skstruct.inspection.confusion import ChunkConfusionDisplay, LabelConfusionDisplay
 from skstruct.inspection.curves import (
     PenaltyPathDisplay,
     SpanThresholdDisplay,
@@ -23,7 +22,12 @@ from skstruct.inspection.explanations import (
     label_alternatives,
     smallest_label_change,
 )
-from skstruct.inspection.probabilities import CalibrationDisplay, SequenceProbabilityDisplay
+from skstruct.inspection.predictions import (
+    CalibrationDisplay,
+    ChunkConfusionDisplay,
+    LabelConfusionDisplay,
+    SequenceProbabilityDisplay,
+)
 from skstruct.inspection.tagged import TaggedText
 from skstruct.inspection.weights import (
     FeatureWeightsDisplay,

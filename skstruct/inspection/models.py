@@ -74,12 +74,7 @@ class FittedTagger(NamedTuple):
         classes = self.tagger.classes_.tolist()
         if labels is None:
             return order_of_labels(classes)
-        position = {label: code for code, label in enumerate(classes)}
-        unknown = [label for label in labels if label not in position]
-        if unknown:
-            name = type(self.tagger).__name__
-            raise ValueError(f"{unknown[0]!r} is not one of the labels of {name}: {classes}.")
-        return np.array([position[label] for label in labels], dtype=np.int64)
+        return codes_of(labels, classes, f"the labels of {type(self.tagger).__name__}")
 
 
 def find_tagger(estimator):
@@ -117,6 +112,15 @@ def find_tagger(estimator):
             f"{type(estimator).__name__}."
         )
     return FittedTagger(estimator)
+
+
+def codes_of(labels, classes, what):
+    """Positions of labels in a list; a ValueError names the first that is not one of `what`."""
+    position = {label: code for code, label in enumerate(classes)}
+    unknown = [label for label in labels if label not in position]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not one of {what}: {classes}.")
+    return np.array([position[label] for label in labels], dtype=np.int64)
 
 
 def order_of_labels(labels):
