@@ -23,7 +23,7 @@ from skstruct.metrics.labels import (
     check_types,
     count_by_sequence,
     stack_both,
-    weigh_tokens,
+    weigh_sequences,
 )
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
@@ -134,11 +134,6 @@ def extract_chunks(labels, *, scheme="conlleval"):
     return list(zip(chunks.starts.tolist(), chunks.stops.tolist(), names, strict=True))
 
 
-def _letters_of(scheme):
-    """Letters that a reading knows; "conlleval" knows all."""
-    return "" if scheme == RUNS else LETTERS if scheme == "conlleval" else letters_in(scheme)
-
-
 def _role_and_type(label, scheme):
     """Role of a label in its chunk, and the type of this, which is empty for O."""
     letter, kind = ("I", label) if scheme == RUNS else split_label(label)
@@ -150,7 +145,7 @@ def _encode(batch, scheme):
 
     Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
     """
-    parsed, letters = {}, _letters_of(scheme)
+    parsed, letters = {}, LETTERS if scheme in ("conlleval", RUNS) else letters_in(scheme)
     for tokens in batch:
         for label in set(tokens.labels).difference(parsed):
             letter = label.partition("-")[0]
@@ -256,7 +251,9 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
         labels = [types[kind] for kind in np.unique(np.concatenate([c.kinds for c in found]))]
     else:
         labels = chosen_types(labels, types)
-    weights = weigh_tokens(sample_weight, lengths)
+    weights = None
+    if sample_weight is not None:
+        weights = np.repeat(weigh_sequences(sample_weight, len(lengths)), lengths)
     # The extra row of zeros at the end serves types that do not occur.
     rows = [types.index(label) if label in types else len(types) for label in labels]
     counts = []

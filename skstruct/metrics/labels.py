@@ -119,19 +119,11 @@ def check_types(tokens, allowed, complaint):
 
 
 def weigh_sequences(sample_weight, n_sequences):
-    """Weights of the sequences as an array; None if not given."""
-    if sample_weight is None:
-        return None
+    """Weights of the sequences as an array, all one by default."""
     weights = read_sample_weight(sample_weight, n_sequences)
     if not weights.any():
         raise ValueError("the weights add up to zero; give some sequence a weight")
     return weights
-
-
-def weigh_tokens(sample_weight, lengths):
-    """Weights of the tokens; None if not given."""
-    weights = weigh_sequences(sample_weight, len(lengths))
-    return None if weights is None else np.repeat(weights, lengths)
 
 
 def count_by_sequence(tokens, lengths):
@@ -206,12 +198,10 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     0.75
     """
     hit, lengths, known = compare_tokens(y_true, y_pred, partial=True)
-    weights = weigh_tokens(sample_weight, lengths)
-    if not known.all():
-        weights = known * (1.0 if weights is None else weights)
-        if not known.any():
-            raise ValueError("y_true has no known labels: all are None")
-    if weights is not None and not weights.any():
+    weights = known * np.repeat(weigh_sequences(sample_weight, len(lengths)), lengths)
+    if not known.any():
+        raise ValueError("y_true has no known labels: all are None")
+    if not weights.any():
         raise ValueError("the weights of all tokens add up to zero; give some sequence a weight")
     return float(np.average(hit, weights=weights))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -16,6 +16,13 @@ from skstruct.utils.public_paths import set_module
 _AVERAGES = ("micro", "macro", "weighted")
 
 
+class _Options(TypedDict, total=False):
+    labels: Sequence[str] | None
+    scheme: str
+    zero_division: float
+    sample_weight: Any
+
+
 class _Score(Protocol):
     """Type of a score: a number, or an array without an average."""
 
@@ -26,23 +33,12 @@ class _Score(Protocol):
         y_pred: Any,
         *,
         average: Literal["micro", "macro", "weighted"] = ...,
-        labels: Sequence[str] | None = ...,
-        scheme: str = ...,
-        zero_division: float = ...,
-        sample_weight: Any = ...,
+        **options: Unpack[_Options],
     ) -> float: ...
 
     @overload
     def __call__(
-        self,
-        y_true: Any,
-        y_pred: Any,
-        *,
-        average: None,
-        labels: Sequence[str] | None = ...,
-        scheme: str = ...,
-        zero_division: float = ...,
-        sample_weight: Any = ...,
+        self, y_true: Any, y_pred: Any, *, average: None, **options: Unpack[_Options]
     ) -> np.ndarray: ...
 
 
