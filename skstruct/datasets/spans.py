@@ -501,13 +501,13 @@ def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):
     ([['Maria', 'sings']], None)
     """
     sequences = [part for doc in docs for part in (doc.sents if sentences else [doc])]
-    if isinstance(attributes, str):
-        tokens = [[getattr(token, attributes) for token in part] for part in sequences]
-    else:
-        tokens = [
-            [tuple(getattr(token, name) for name in attributes) for token in part]
-            for part in sequences
-        ]
+
+    def take(token):
+        if isinstance(attributes, str):
+            return getattr(token, attributes)
+        return tuple(getattr(token, name) for name in attributes)
+
+    tokens = [list(map(take, part)) for part in sequences]
     if label is None:
         return tokens, None
     read = _entity_label if label == "ent" else (lambda token: getattr(token, label) or None)

@@ -323,8 +323,7 @@ def read_token_weights(sample_weight, lengths):
             # The mean of equal numbers may be off by rounding.
             with np.errstate(over="ignore"):
                 mean[i] = weights[0] if (weights == weights[0]).all() else weights.mean()
-            varies = mean[i] > 0 and (weights != mean[i]).any()
-            factors.append(weights / mean[i] if varies else np.ones(length))
+            factors.append(weights / mean[i] if mean[i] > 0 else np.ones(length))
     _refuse_infinite(mean)
     factors = np.concatenate(factors) if factors else np.empty(0)
     weight = read_sample_weight(mean, len(lengths))

@@ -135,8 +135,7 @@ class TrainingCurveDisplay:
         """Points of each fit that recorded both."""
         found = {}
         for name, history in self.histories.items():
-            values = _column(history, y)
-            places = _column(history, x)
+            values, places = _column(history, y), _column(history, x)
             if values is not None and places is not None:
                 # Some solvers compute the objective at some epochs only.
                 known = np.isfinite(values)

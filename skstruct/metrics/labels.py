@@ -9,6 +9,7 @@ import numpy as np
 
 from skstruct.input.formats import NO_LABEL
 from skstruct.input.training_set import read_sample_weight
+from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
 from skstruct.utils.public_paths import set_module
 
@@ -67,24 +68,19 @@ def stack(y, name):
         raise ValueError(f"{name} must be a list or array of labels, got {type(y).__name__}")
     rows = as_list(y.to_numpy() if hasattr(y, "to_numpy") else y)
     plain = [issubclass(kind, str) or not hasattr(kind, "__len__") for kind in map(type, rows)]
-    flat = bool(rows) and all(plain)
-    if not any(plain):
-        # Copies, as another thread may change the lists.
-        rows = list(map(as_list, rows))
-        labels = list(chain.from_iterable(rows))
-        lengths = [len(row) for row in rows]
-    elif flat:
-        labels = rows
-        lengths = [1] * len(rows)
-    else:
+    flat = any(plain)
+    if flat and not all(plain):
         odd = plain.index(not plain[0])
         raise ValueError(
             f"{name} mixes labels and sequences of labels: {name}[0] is a "
             f"{type(rows[0]).__name__}, {name}[{odd}] a {type(rows[odd]).__name__}"
         )
+    # Copies, as another thread may change the lists.
+    rows = rows if flat else list(map(as_list, rows))
+    labels = rows if flat else list(chain.from_iterable(rows))
     if not labels:
         raise ValueError(f"{name} has no {'labels' if rows else 'sequences'}")
-    return StackedLabels(name, labels, np.concatenate(([0], np.cumsum(lengths))), flat)
+    return StackedLabels(name, labels, to_offsets([1 if flat else len(row) for row in rows]), flat)
 
 
 def stack_both(y_true, y_pred):
