@@ -347,27 +347,6 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def labels_of_spans(spans, length, scheme):
-    """Labels of a sequence in which spans are the chunks.
-
-    Parameters
-    ----------
-    spans : list of tuple (start, end, type, ...)
-        In order, not overlapping.
-    length : int
-        Number of tokens.
-    scheme : str
-
-    Returns
-    -------
-    labels : list of str
-    """
-    labels = [OUTSIDE] * length
-    for start, end, kind, *_ in spans:
-        write_chunk(labels, start, end, kind, scheme)
-    return labels
-
-
 def _fit(estimator, X, y, params):
     """Fit; best labellings without chunks are what a threshold is for."""
     with warnings.catch_warnings():

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from skstruct.cli.text import errors_name_lines
-from skstruct.input.schemes import scheme_of_classes
-from skstruct.spans import labels_of_spans
+from skstruct.input.schemes import labels_of_spans, scheme_of_classes
 
 
 class Details(NamedTuple):

@@ -13,9 +13,8 @@ from skstruct.cli.options import FILE, FILE_OR_INPUT
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, labels_in, read_all
 from skstruct.input.schemes import SCHEMES, count_breaches, infer_scheme
-from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
-from skstruct.metrics.scores import chunk_f1_score, chunk_report
+from skstruct.metrics.scores import chunk_error_report, chunk_f1_score, chunk_report
 from skstruct.utils.files import value_errors_name
 
 

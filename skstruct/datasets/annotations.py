@@ -22,7 +22,7 @@ from skstruct.datasets.tool_spans import (
     text_of,
     unknown_keys,
 )
-from skstruct.metrics.errors import overlap, without_overlaps
+from skstruct.metrics.chunks import overlap, without_overlaps
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice

@@ -14,6 +14,7 @@ from skstruct.input.schemes import (
     belongs,
     infer_scheme,
     joins,
+    labels_of_spans,
     write_chunk,
 )
 from skstruct.metrics.chunks import extract_chunks
@@ -339,9 +340,8 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     converted, lost = [], set()
     for i, labels in enumerate(y):
         chunks = extract_chunks(labels, scheme="conlleval" if lenient else source)
-        valid, wanted = [OUTSIDE] * len(labels), [OUTSIDE] * len(labels)
+        valid, wanted = labels_of_spans(chunks, len(labels), source), [OUTSIDE] * len(labels)
         for start, end, kind in chunks:
-            write_chunk(valid, start, end, kind, source)
             if joins(wanted, start, kind, target):
                 lost.update((i, t) for t in range(start, end))
             write_chunk(wanted, start, end, kind, target)

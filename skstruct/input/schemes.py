@@ -206,6 +206,27 @@ def joins(labels, start, kind, name):
     return name == RUNS and (kind == OUTSIDE or (start > 0 and labels[start - 1] == kind))
 
 
+def labels_of_spans(spans, length, scheme):
+    """Labels of a sequence in which spans are the chunks.
+
+    Parameters
+    ----------
+    spans : list of tuple (start, end, type, ...)
+        In order, not overlapping.
+    length : int
+        Number of tokens.
+    scheme : str
+
+    Returns
+    -------
+    labels : list of str
+    """
+    labels = [OUTSIDE] * length
+    for start, end, kind, *_ in spans:
+        write_chunk(labels, start, end, kind, scheme)
+    return labels
+
+
 def write_chunk(labels, start, end, kind, name):
     """Write the labels of a chunk; those of chunks before it are there."""
     scheme = scheme_named(name)

@@ -8,8 +8,7 @@ import numpy as np
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.predictions import token_texts
-from skstruct.metrics.chunks import extract_chunks
-from skstruct.metrics.errors import errors_of_sequence, without_overlaps
+from skstruct.metrics.chunks import errors_of_sequence, extract_chunks, without_overlaps
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import write_whole
 from skstruct.utils.public_paths import set_module

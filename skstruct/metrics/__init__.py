@@ -12,15 +12,14 @@ The ready-made scorers ``chunk_f1_scorer``, ``chunk_precision_scorer``, ``chunk_
 can be passed as ``scoring=`` to scikit-learn's model selection tools. For another average or
 scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 
-`scores` has the scores of chunks, which `chunks` finds, and the scorers; `errors` the kinds of
-errors; `labels` checks and compares labels, and has the scores of tokens and sequences;
-`significance` tests differences.
+`scores` has the scores and errors of chunks, which `chunks` finds, and the scorers; `labels` checks
+and compares labels, and has the scores of tokens and sequences; `significance` tests differences.
 """
 
 from skstruct.metrics.chunks import extract_chunks
-from skstruct.metrics.errors import chunk_error_report
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import (
+    chunk_error_report,
     chunk_f1_score,
     chunk_f1_scorer,
     chunk_precision_recall_fscore_support,

@@ -1,4 +1,4 @@
-"""Chunks in label sequences: found in every scheme, matched and counted."""
+"""Chunks in label sequences: found in every scheme, matched, paired and counted."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -322,3 +322,48 @@ def _match(true, pred, n_tokens):
     stop_at[true.starts], kind_at[true.starts] = true.stops, true.kinds
     hit = (stop_at[pred.starts] == pred.stops) & (kind_at[pred.starts] == pred.kinds)
     return _Chunks(*(column[hit] for column in pred))
+
+
+KINDS_OF_ERRORS = ("right", "wrong type", "wrong boundary", "both wrong", "missed", "invented")
+
+
+def errors_of_sequence(true, predicted):
+    """Pair the chunks of a sequence, the most similar ones first.
+
+    Parameters
+    ----------
+    true, predicted : list of tuple (start, end, type)
+        In order.
+
+    Returns
+    -------
+    errors : list of tuple (kind, true chunk or None, predicted chunk or None)
+        The kind is one of `KINDS_OF_ERRORS`.
+    """
+    candidates = []
+    for i, a in enumerate(true):
+        for j, b in enumerate(predicted):
+            if overlap(a, b):
+                wrong_type, wrong_boundary = a[2] != b[2], a[:2] != b[:2]
+                # Number of the kind: the first four are all combinations, in this order.
+                candidates.append((wrong_type + 2 * wrong_boundary, i, j))
+    found, left, right = [], dict(enumerate(true)), dict(enumerate(predicted))
+    for kind, i, j in sorted(candidates):
+        if i in left and j in right:
+            found.append((KINDS_OF_ERRORS[kind], left.pop(i), right.pop(j)))
+    found += [("missed", chunk, None) for chunk in left.values()]
+    return found + [("invented", None, chunk) for chunk in right.values()]
+
+
+def overlap(a, b):
+    """Return True if two spans (start, end, ...) have a position in common."""
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def without_overlaps(spans):
+    """Leave out each span that overlaps one before it in the list."""
+    kept = []
+    for span in spans:
+        if not any(overlap(span, other) for other in kept):
+            kept.append(span)
+    return kept

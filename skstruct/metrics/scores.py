@@ -1,4 +1,4 @@
-"""Scores of chunks: precision, recall, F1, a report, and scorers for model selection."""
+"""Scores of chunks and kinds of their errors, reports of both, and scorers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skstruct.metrics.chunks import count_chunks
+from skstruct.metrics.chunks import (
+    KINDS_OF_ERRORS,
+    count_chunks,
+    errors_of_sequence,
+    overlap,
+    pairs_of_chunks,
+)
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
@@ -350,6 +356,135 @@ def table(header, blocks, digits, *, width=0, gap="  "):
             texts = (f"{n:.{digits}f}" if isinstance(n, float) else str(n) for n in numbers)
             lines.append(line(name, texts))
     return "\n".join([*lines, ""])
+
+
+# Condition of a correct pair of overlapping chunks; kind and share of all other pairs.
+SCHEMAS = {
+    "strict": (lambda same_span, same_type: same_span and same_type, "incorrect", 0.0),
+    "exact": (lambda same_span, same_type: same_span, "incorrect", 0.0),
+    "partial": (lambda same_span, same_type: same_span, "partial", 0.5),
+    "type": (lambda same_span, same_type: same_type, "incorrect", 0.0),
+}
+
+
+@set_module("skstruct.metrics")
+def chunk_error_report(
+    y_true, y_pred, *, scheme="conlleval", digits=2, output_dict=False, zero_division=0.0
+):
+    """Report the kinds of errors of predicted chunks, and four scores of them.
+
+    In the first table each chunk counts once: it is right; it has the wrong type, the wrong
+    boundary, or both, beside a true chunk that it overlaps; it was missed or invented. The most
+    similar chunks are paired first.
+
+    The second table has the four scores of SemEval-2013 task 9, as nervaluate counts them. Chunks
+    are "correct" by both boundary and type ("strict"), by the boundary alone ("exact", and
+    "partial", where others that overlap count half), or by the type alone where they overlap
+    ("type").
+
+    Parameters
+    ----------
+    y_true, y_pred : label sequences, n_sequences of them
+        Correct and predicted labels, in any form that the module accepts.
+    scheme : str, default="conlleval"
+        Scheme of the labels, see :func:`extract_chunks`.
+    digits : int, default=2
+        Digits after the decimal point; ignored for a dict.
+    output_dict : bool, default=False
+        Return a dict instead of text.
+    zero_division : float, default=0.0
+        A score whose denominator is zero.
+
+    Returns
+    -------
+    report : str or dict
+        As a dict, ``report["errors"]`` has for each type, and for ``"all"``, the counts "right",
+        "wrong type", "wrong boundary", "both wrong", "missed" and "invented". A pair counts in the
+        row of its true type. ``report["strict"]``, "exact", "partial" and "type" have the
+        counts "correct", "incorrect", "partial", "missed" and "spurious", and "precision",
+        "recall" and "f1-score".
+
+    Raises
+    ------
+    ValueError
+        If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, or a label
+        is not one of the scheme's.
+
+    References
+    ----------
+    Isabel Segura-Bedmar, Paloma Martinez and Maria Herrero-Zazo: SemEval-2013 task 9: extraction of
+    drug-drug interactions from biomedical texts. SemEval 2013.
+
+    Examples
+    --------
+    >>> from skstruct.metrics import chunk_error_report
+    >>> y_true = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "O"]]
+    >>> y_pred = [["B-PER", "O", "O", "B-ORG"], ["O", "B-LOC"]]
+    >>> print(chunk_error_report(y_true, y_pred))
+         right  wrong type  wrong boundary  both wrong  missed  invented
+    <BLANKLINE>
+    LOC      0           1               0           0       1         1
+    PER      0           0               1           0       0         0
+    all      0           1               1           0       1         1
+    <BLANKLINE>
+             correct  incorrect  partial  missed  spurious  precision  recall  f1-score
+    <BLANKLINE>
+     strict        0          2        0       1         1       0.00    0.00      0.00
+      exact        1          1        0       1         1       0.33    0.33      0.33
+    partial        1          0        1       1         1       0.50    0.50      0.50
+       type        1          1        0       1         1       0.33    0.33      0.33
+    <BLANKLINE>
+    """
+    types, pairs = pairs_of_chunks(y_true, y_pred, scheme)
+    errors = np.zeros((len(types), len(KINDS_OF_ERRORS)), dtype=int)
+    for true, predicted in pairs:
+        for kind, true_chunk, predicted_chunk in errors_of_sequence(true, predicted):
+            chunk = predicted_chunk if true_chunk is None else true_chunk
+            errors[chunk[2], KINDS_OF_ERRORS.index(kind)] += 1
+    rows = [*zip(types, *errors.T.tolist(), strict=True), ("all", *errors.sum(axis=0).tolist())]
+    rows = [row for row in rows if any(row[1:]) or row[0] == "all"]
+    scores = {}
+    for name, (is_correct, otherwise, share) in SCHEMAS.items():
+        counts = _count(pairs, is_correct, otherwise)
+        scores[name] = counts | _score_counts(counts, share, zero_division)
+    if output_dict:
+        by_type = {name: dict(zip(KINDS_OF_ERRORS, row, strict=True)) for name, *row in rows}
+        return {"errors": by_type, **scores}
+    scored = [(name, *values.values()) for name, values in scores.items()]
+    tables = (KINDS_OF_ERRORS, rows), (scores["strict"], scored)
+    return "\n".join(table(header, [rows], digits) for header, rows in tables)
+
+
+def _count(pairs, is_correct, otherwise):
+    """Count as nervaluate does: pair each predicted chunk in turn with a true one that is left."""
+    counts = dict.fromkeys(("correct", "incorrect", "partial", "missed", "spurious"), 0)
+    for true, predicted in pairs:
+        left = list(true)
+        for chunk in predicted:
+            overlapping = [t for t in left if overlap(t, chunk)]
+            fits = [t for t in overlapping if is_correct(t[:2] == chunk[:2], t[2] == chunk[2])]
+            if fits:
+                # By the type alone, that with the closest boundaries.
+                best = min(fits, key=lambda t: abs(t[0] - chunk[0]) + abs(t[1] - chunk[1]))
+                counts["correct"] += 1
+                left.remove(best)
+            elif overlapping:
+                counts[otherwise] += 1
+                left.remove(overlapping[0])
+            else:
+                counts["spurious"] += 1
+        counts["missed"] += len(left)
+    return counts
+
+
+def _score_counts(counts, share, zero_division):
+    """Precision, recall and F1, where partial chunks count a share."""
+    hits = counts["correct"] + share * counts["partial"]
+    paired = counts["correct"] + counts["incorrect"] + counts["partial"]
+    sums = paired + counts["spurious"], paired + counts["missed"]
+    precision, recall = (hits / n if n else float(zero_division) for n in sums)
+    f1 = 2 * hits / sum(sums) if sum(sums) else float(zero_division)
+    return {"precision": precision, "recall": recall, "f1-score": f1}
 
 
 chunk_precision_scorer = make_scorer(chunk_precision_score)

@@ -8,7 +8,8 @@ from skstruct.metrics import (
     chunk_precision_recall_fscore_support,
     extract_chunks,
 )
-from skstruct.metrics.errors import KINDS_OF_ERRORS, SCHEMAS
+from skstruct.metrics.chunks import KINDS_OF_ERRORS
+from skstruct.metrics.scores import SCHEMAS
 
 
 def random_labels(seed, n_sequences=40):
