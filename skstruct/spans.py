@@ -348,7 +348,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
 
 
 def _fit(estimator, X, y, params):
-    """Fit; best labellings without chunks are what a threshold is for."""
+    """Fit without the warning that few chunks are predicted: the threshold is the remedy."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Predictions for .* hold .* chunks", UserWarning)
         return estimator.fit(X, y, **params)

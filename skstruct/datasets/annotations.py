@@ -61,7 +61,7 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
     Raises
     ------
     ValueError
-        If a file is not in the format, or has spans in a way that is not known; if a span lies
+        If a file is not in the format, or stores spans in an unknown way; if a span lies
         outside of its text, is not the text that stands beside it, or has several parts or
         overlaps another where that is an error. The message names the file, and the line or task.
     OSError

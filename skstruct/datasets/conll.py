@@ -669,7 +669,7 @@ def encoded(pieces, place, encoding, errors="strict"):
     Raises
     ------
     ValueError
-        If the encoding has not all of the characters, or takes some for others.
+        If the encoding lacks a character, or would read one back as another.
     """
     content = _encode_reversibly("".join(pieces), encoding, errors)
     if content is not None:

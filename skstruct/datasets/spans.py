@@ -294,7 +294,7 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     y : sequence of sequences of str
         Labels of the tokens.
     source : str, default=None
-        Scheme that they are in, one of those of `target`. By default that which the fewest labels
+        Scheme that they are in, one of those of `target`. By default the one that the fewest labels
         break; labels without prefixes are those of "runs".
     target : {"IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", "runs"}
         Scheme that is wanted.

@@ -47,7 +47,7 @@ def _listed(keys):
 
 
 def holds_spans(value, depth=8):
-    """True if a value looks like spans: a number with the name of an offset, or two and a type."""
+    """True if a value looks like spans: it has a number named as an offset, or two and a type."""
     if depth == 0 or not isinstance(value, (dict, list)):
         return False
     if isinstance(value, dict):

@@ -149,7 +149,7 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
         Names of the labels.
     possible : Constraint
     known : bool, default=False
-        The labels are those that a fitted tagger has to agree with.
+        The labels are those that predictions have to agree with, and not those of training.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scale of features and weights: what is too large to compute with, or keeps others from counting.
+"""Scale of features and weights: too large to compute with, or so large that no others count.
 
 Biases and transitions are features of value one, whatever the scale of the others.
 """
@@ -18,7 +18,7 @@ LARGEST = float(np.finfo(np.float32).max)
 _LARGE = 1e4
 # Products of such a weight with any value, and sums of these, are far below that limit.
 _LARGEST_WEIGHT = 1e150
-# Error of a sum of marginals that is left as it is.
+# Marginals whose sum is off by no more are left as they are.
 _ROUNDING = 1e-6
 # Scores up to here have a rounding error below a tenth.
 _MOST_PRECISE = 0.1 / np.finfo(np.float64).eps

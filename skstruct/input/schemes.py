@@ -228,7 +228,7 @@ def labels_of_spans(spans, length, scheme):
 
 
 def write_chunk(labels, start, end, kind, name):
-    """Write the labels of a chunk; those of chunks before it are there."""
+    """Write the labels of a chunk into a list that has those of the chunks before it."""
     scheme = scheme_named(name)
     if scheme is None:
         labels[start:end] = [kind] * (end - start)

@@ -124,8 +124,7 @@ def zero_transition_weights(n_features, n_labels):
         ) from None
 
 
-# Codes of labels that no training sequence has go down from here; -1 is that of tokens without a
-# label.
+# Labels that no training sequence has are numbered from here downwards; -1 stands for no label.
 _UNSEEN = -2
 
 

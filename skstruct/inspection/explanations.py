@@ -161,9 +161,8 @@ def _terms(fitted, batch, codes):
     """Rows of the table of a labelling."""
     tagger, coef, names = fitted.tagger, fitted.coef(), fitted.feature_names()
     transition_names, classes = fitted.transition_feature_names(), tagger.classes_.tolist()
-    X, transition_X = sp.csr_matrix(batch.X), batch.transition_X
-    if transition_X is not None:
-        transition_X = sp.csr_matrix(transition_X)
+    X = sp.csr_matrix(batch.X)
+    transition_X = None if batch.transition_X is None else sp.csr_matrix(batch.transition_X)
     order, rows = tagger._kind.order, []
     for t, code in enumerate(codes):
         terms = []

@@ -42,29 +42,27 @@ class FittedTagger(NamedTuple):
         They are those of the tagger's input, or else those that the steps before it return.
         """
         names = getattr(self.tagger, "feature_names_in_", None)
-        last = None if self.steps is None else self.steps.steps[-1][1]
-        for part in (self.steps, last):
-            # Steps without names for their output raise different errors.
-            with suppress(AttributeError, TypeError, ValueError):
-                names = part.get_feature_names_out() if names is None else names
-        if names is None or len(names) != self.tagger.n_features_in_:
-            names = [f"x{column}" for column in range(self.tagger.n_features_in_)]
-        return np.asarray(names, dtype=object)
+        return self._names(names, "get_feature_names_out", self.tagger.n_features_in_)
 
     def transition_feature_names(self):
         """Names of the transition features, ``x0`` and so on where they have none."""
-        steps = self.steps
-        while hasattr(steps, "steps") and len(steps.steps) == 1:
-            steps = steps.steps[0][1]
         n_features = getattr(self.tagger, "n_transition_features_in_", 0)
-        if hasattr(steps, "get_transition_feature_names_out"):
-            names = steps.get_transition_feature_names_out()
-            if len(names) == n_features:
-                return names.tolist()
-        return [f"x{column}" for column in range(n_features)]
+        return self._names(None, "get_transition_feature_names_out", n_features)
+
+    def _names(self, names, method, n_columns):
+        parts = [self.steps]
+        while hasattr(parts[-1], "steps"):
+            parts.append(parts[-1].steps[-1][1])
+        for part in parts:
+            # Steps without names for their output raise different errors.
+            with suppress(AttributeError, TypeError, ValueError):
+                names = getattr(part, method)() if names is None else names
+        if names is None or len(names) != n_columns:
+            names = [f"x{column}" for column in range(n_columns)]
+        return np.asarray(names, dtype=object)
 
     def codes(self, labels):
-        """Positions of labels in ``classes_``; with None of all, ordered by type of chunk.
+        """Positions of labels in ``classes_``; None stands for all, chunk type by chunk type.
 
         Raises
         ------

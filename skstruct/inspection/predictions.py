@@ -1,4 +1,4 @@
-"""Predictions and their probabilities beside the right labels: maps, curves and counts."""
+"""Displays of predictions: probabilities along a sequence, calibration, confusion matrices."""
 
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
@@ -373,7 +373,7 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
 
     @classmethod
     def _plotted(cls, true, pred, labels, normalize, options):
-        """Plot a matrix: numbers are counts, unless they are shares, and colours shares of rows."""
+        """Plot the matrix: counts, coloured by their share of the row, or shares if normalised."""
         matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
         names, counts = [str(label) for label in labels], normalize is None
         options.setdefault("values_format", "d" if counts else ".2f")
