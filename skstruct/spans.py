@@ -27,9 +27,6 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
-_F_SCORE = re.compile(r"f(\d+(?:\.\d+)?)")
-_PRECISION = re.compile(r"precision at recall (\d+(?:\.\d+)?)")
-
 
 @set_module("skstruct")
 def predict_spans(estimator, X, *, threshold=0.5):
@@ -391,7 +388,7 @@ def _scoring(scoring):
     """Function of the arrays of precision and recall."""
     if callable(scoring):
         return scoring
-    match = _F_SCORE.fullmatch(scoring)
+    match = re.fullmatch(r"f(\d+(?:\.\d+)?)", scoring)
     if match:
         weight = float(match[1]) ** 2
 
@@ -401,7 +398,7 @@ def _scoring(scoring):
             return np.divide(score, below, out=np.zeros_like(score), where=below > 0)
 
         return f_score
-    match = _PRECISION.fullmatch(scoring)
+    match = re.fullmatch(r"precision at recall (\d+(?:\.\d+)?)", scoring)
     if match and float(match[1]) <= 1.0:
         wished = float(match[1])
         # If no threshold reaches this recall, the one with the largest recall wins.

@@ -349,6 +349,11 @@ def _span_of_item(item, where):
         start, end, kind = item
     if isinstance(kind, int) and not isinstance(kind, bool):
         kind = str(kind)
+    return _span_of_parts(start, end, kind, stored, where)
+
+
+def _span_of_parts(start, end, kind, stored, where):
+    """Span in JSON of any tool; a TypeError or ValueError unless it is one."""
     if not isinstance(kind, str) or not kind:
         raise TypeError
     part = as_whole(start), as_whole(end)
@@ -480,18 +485,16 @@ def _spans_of_value(value, where):
     if "labels" not in value and (is_remark or not is_place):
         return []
     try:
-        part = as_whole(value["start"]), as_whole(value["end"])
         kinds = value["labels"]
-        is_list = isinstance(kinds, list) and len(kinds) > 0
-        if not is_list or not all(isinstance(kind, str) and kind for kind in kinds):
+        if not isinstance(kinds, list) or not kinds:
             raise TypeError
+        start, end = value["start"], value["end"]
+        return [_span_of_parts(start, end, kind, stored, where) for kind in kinds]
     except (KeyError, TypeError, ValueError):
         raise ValueError(
             f"{where}: a result lacks start, end or labels of characters; under its keys it has "
             f"{short_repr(value)}."
         ) from None
-    stored = stored if isinstance(stored, str) else None
-    return [FoundSpan((part,), kind, stored, where) for kind in kinds]
 
 
 def _spans_of_text(regions, data, text_key, where):

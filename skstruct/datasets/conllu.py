@@ -20,7 +20,6 @@ is_no_word = re.compile(r"#|\d+[-.]\d+\t").match
 UNKNOWN = "_"
 # First line of CoNLL-U Plus, with the names of the columns.
 _GLOBAL = re.compile(r"#\s*global\.columns\s*=\s*(\S.*)").match
-_split = splitter("\t")
 
 
 @set_module("skstruct.datasets")
@@ -161,7 +160,7 @@ def _relabelled(line, column, label, where):
     is_read = (
         isinstance(label, str)
         and not (is_no_word(changed) or changed.startswith(BYTE_ORDER_MARK))
-        and _split(changed)[column : column + 1] == [label]
+        and splitter("\t")(changed)[column : column + 1] == [label]
         and label.strip()
         and label != UNKNOWN
         and not set(label) & set("\t\r\n")

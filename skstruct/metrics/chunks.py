@@ -32,10 +32,6 @@ from skstruct.utils.public_paths import set_module
 _O, _B, _I, _E, _S = range(5)
 _OF_PLACES = {"first": _B, "inner": _I, "last": _E, "only": _S}
 _ROLES = {OUTSIDE: _O, **{letter: _OF_PLACES[place] for letter, place in PLACES.items()}}
-_READINGS = ("conlleval", *SCHEMES)
-_MUST_BE_STRINGS = (
-    "labels of chunks must be str; skstruct.datasets.labels_from_ids replaces numbers by names"
-)
 
 
 class _Chunks(NamedTuple):
@@ -113,7 +109,6 @@ def extract_chunks(labels, *, scheme="conlleval"):
     >>> extract_chunks(["author", "author", "title"], scheme="runs")
     [(0, 2, 'author'), (2, 3, 'title')]
     """
-    check_choice("scheme", scheme, _READINGS)
     if isinstance(labels, (str, Mapping)) or not isinstance(labels, Iterable):
         raise ValueError(
             f"labels must be a list or array of the labels of a sequence, got {short_repr(labels)}"
@@ -127,7 +122,6 @@ def extract_chunks(labels, *, scheme="conlleval"):
         )
     # With an offset for every label, errors name the position in the sequence.
     tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
-    check_types(tokens, str, _MUST_BE_STRINGS)
     types, (coded,) = _encode([tokens], scheme)
     chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
     names = [types[kind] for kind in chunks.kinds]
@@ -145,6 +139,10 @@ def _encode(batch, scheme):
 
     Returns the sorted types and, for each of the batch, a pair of arrays of shape (n_tokens,).
     """
+    check_choice("scheme", scheme, ("conlleval", *SCHEMES))
+    names = "skstruct.datasets.labels_from_ids replaces numbers by names"
+    for tokens in batch:
+        check_types(tokens, str, f"labels of chunks must be str; {names}")
     parsed, letters = {}, LETTERS if scheme in ("conlleval", RUNS) else letters_in(scheme)
     for tokens in batch:
         for label in set(tokens.labels).difference(parsed):
@@ -303,10 +301,7 @@ def pairs_of_chunks(y_true, y_pred, scheme):
 
 def _find_pair(y_true, y_pred, scheme):
     """Types, lengths of the sequences, and the correct, predicted and true chunks."""
-    check_choice("scheme", scheme, _READINGS)
     pair = stack_both(y_true, y_pred)
-    for tokens in pair:
-        check_types(tokens, str, _MUST_BE_STRINGS)
     types, coded = _encode(pair, scheme)
     lengths = np.diff(pair[0].offsets)
     is_first = np.zeros(len(pair[0].labels), dtype=bool)
