@@ -352,7 +352,7 @@ def _fit(estimator, X, y, params):
 
 
 def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
-    """Fit on the rest; count the correct, predicted and true chunks of a fold, by threshold."""
+    """Fit on other folds; count the correct, predicted and true chunks of this one by threshold."""
     params = _check_method_params(X, params, indices=train)
     _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), params)
     fitted, y = find_tagger(estimator), _safe_indexing(y, test)

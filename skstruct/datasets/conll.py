@@ -687,7 +687,7 @@ def _encode_reversibly(text, encoding, errors):
     """Encode a text; None if it would be decoded as another one."""
     try:
         content = text.encode(encoding, errors)
-        # Bytes that look like those of a gzipped file are taken for one.
+        # Bytes that begin like a gzipped file would be read as one.
         same = content.decode(encoding) == text and not content.startswith(GZIP_MAGIC)
     except UnicodeError:
         return None

@@ -359,7 +359,7 @@ def convert_labels(y, *, source=None, target, repair="raise"):
 
 
 def _check_labels(y, source):
-    """Raise an error for a label that is none, or not one of a scheme."""
+    """Raise an error for a label that is no string, or not one of the scheme."""
     for i, labels in enumerate(y):
         for t, label in enumerate(labels):
             if not isinstance(label, str) or (source is not None and not belongs(label, source)):

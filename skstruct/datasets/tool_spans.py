@@ -152,7 +152,7 @@ def _recounted(spans, places):
 
 
 def _fit(text, spans, may_gap):
-    """True if spans lie in a text, only blanks between their parts, and have what is stored."""
+    """True if spans lie in a text, without gaps, and match the words that are stored."""
     return all(
         _lies_in(text, span)
         and (may_gap or not has_gaps(text, span))

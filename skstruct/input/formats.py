@@ -84,7 +84,7 @@ def read_format(X, n_features=None, n_transition_features=None):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
     if leaf is not None and isinstance(leaf[0], Number):
-        # Lists of tokens are copied when they are read, these now: others may change them.
+        # Tokens are copied when they are read, numbers now: another thread may change the lists.
         X = copied_lists(X)
         leaf = _first_leaf(X)
     if leaf is None:
@@ -400,7 +400,7 @@ def _first_label(labels):
 def _check_label_types(labels, offsets, partial):
     """Raise an error unless labels are all str or all int, or None if `partial`."""
     allowed = str if isinstance(_first_label(labels), str) else (Integral, np.bool_)
-    # A set of the types, which are few, is made at the speed of C.
+    # Types are few, and a set of them is made at the speed of C.
     wrong = {kind for kind in set(map(type, labels)) if not issubclass(kind, allowed)}
     wrong -= {type(None)} if partial else set()
     if not wrong:

@@ -448,7 +448,7 @@ def _weights_by_class(class_weight, classes):
                 "finite and not negative."
             )
     unknown = sorted(class_weight.keys() - set(classes), key=str)
-    # A dict with all classes may have more, which need not occur in a part of the data.
+    # Where all classes have weights, others may be for labels that this part of the data lacks.
     if unknown and not all(label in class_weight for label in classes):
         raise ValueError(
             f"class_weight has weights for {short_repr(unknown)}, which are not among the classes."

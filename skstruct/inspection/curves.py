@@ -276,8 +276,7 @@ class PenaltyPathDisplay:
         -------
         display : PenaltyPathDisplay
         """
-        self.ax_ = new_axes(ax, "PenaltyPathDisplay")
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = new_axes(ax, "PenaltyPathDisplay")
         self.lines_, self.bands_ = [], []
         order = np.argsort(self.l2s)
         l2s = np.asarray(self.l2s)[order]
@@ -394,8 +393,7 @@ class SpanThresholdDisplay:
         -------
         display : SpanThresholdDisplay
         """
-        self.ax_ = new_axes(ax, "SpanThresholdDisplay")
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = new_axes(ax, "SpanThresholdDisplay")
         (self.line_,) = self.ax_.plot(self.recall, self.precision, label=name, **options)
         if self.best_threshold is not None:
             best = int(np.argmin(np.abs(np.asarray(self.thresholds) - self.best_threshold)))

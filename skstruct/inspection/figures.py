@@ -9,7 +9,7 @@ MOST_NUMBERS = 12
 
 
 def new_axes(ax, what, **figure):
-    """Return the axes given, or those of a new figure.
+    """Return the axes given, or those of a new figure, and the figure that they are in.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ def new_axes(ax, what, **figure):
         Keyword arguments of ``plt.subplots``.
     """
     require("matplotlib", what)
-    if ax is not None:
-        return ax
-    return require("matplotlib.pyplot", what).subplots(layout="constrained", **figure)[1]
+    if ax is None:
+        _, ax = require("matplotlib.pyplot", what).subplots(layout="constrained", **figure)
+    return ax, ax.figure
 
 
 def panels(ax, what, n_panels, size):
@@ -56,13 +56,13 @@ def panels(ax, what, n_panels, size):
         return axes, axes[0]
     n_columns = min(n_panels, 3)
     n_rows = -(-n_panels // n_columns)
-    bounding = new_axes(ax, what, figsize=(size[0] * n_columns, size[1] * n_rows))
+    bounding, figure = new_axes(ax, what, figsize=(size[0] * n_columns, size[1] * n_rows))
     if n_panels == 1:
         return [bounding], bounding
     grid = bounding.get_subplotspec().subgridspec(n_rows, n_columns)
     bounding.set_axis_off()
     cells = [divmod(k, n_columns) for k in range(n_panels)]
-    return [bounding.figure.add_subplot(grid[cell]) for cell in cells], bounding
+    return [figure.add_subplot(grid[cell]) for cell in cells], bounding
 
 
 def heat_map(ax, values, rows, columns, *, values_format=None, **image):

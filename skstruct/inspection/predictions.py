@@ -181,8 +181,7 @@ class SequenceProbabilityDisplay:
         self : SequenceProbabilityDisplay
         """
         size = (3 + 0.6 * len(self.tokens), 1.8 + 0.32 * len(self.labels))
-        self.ax_ = new_axes(ax, "SequenceProbabilityDisplay", figsize=size)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = new_axes(ax, "SequenceProbabilityDisplay", figsize=size)
         self.im_, self.text_ = heat_map(
             self.ax_,
             np.asarray(self.proba).T,
@@ -378,7 +377,7 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         names, counts = [str(label) for label in labels], normalize is None
         options.setdefault("values_format", "d" if counts else ".2f")
         size = 2.5 + 0.35 * len(names)
-        ax = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1.6, size))
+        ax, _ = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1.6, size))
         options.setdefault("cmap", "Blues")
         options.setdefault("include_values", len(names) <= _MOST_NUMBERS)
         options.setdefault("xticks_rotation", "vertical" if len(names) > 5 else "horizontal")

@@ -271,8 +271,7 @@ class TransitionDisplay:
         """
         n_rows, n_columns = self.transition.shape
         size = (2 + 0.35 * n_columns + 1.2 * colorbar, 1.5 + 0.35 * n_rows)
-        self.ax_ = new_axes(ax, "TransitionDisplay", figsize=size)
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = new_axes(ax, "TransitionDisplay", figsize=size)
         if include_values is None:
             include_values = max(n_rows, n_columns) <= MOST_NUMBERS
         finite = np.where(np.isfinite(self.transition), np.abs(self.transition), 0.0)

@@ -49,7 +49,7 @@ class _Score(Protocol):
 
 
 def _score(function: Callable[..., Any]) -> _Score:
-    """Function as it is, with its type."""
+    """Return the function itself, with the type of a score."""
     return function
 
 

@@ -11,7 +11,7 @@ from skstruct.metrics.labels import as_list, compare_tokens, count_by_sequence, 
 from skstruct.utils.options import check_choice
 from skstruct.utils.public_paths import set_module
 
-# Numbers in memory at once.
+# Most numbers that are in memory at once.
 _AT_ONCE = 10_000_000
 
 
