@@ -393,8 +393,7 @@ def _read_label_studio(path, text_key):
     if not isinstance(tasks, list):
         keys = f"; its keys are {', '.join(map(repr, tasks))}" if isinstance(tasks, dict) else ""
         raise ValueError(f"{path} is not a list of tasks, as Label Studio's JSON is{keys}.")
-    notes = {what: [] for what in (_DIFFERING, _UNREAD, _ELSEWHERE)}
-    found_any = False
+    notes, found_any = [], False
     for number, task in enumerate(tasks):
         where = f"{path}, task {number}"
         if isinstance(task, dict) and isinstance(task.get("data"), dict):
@@ -406,15 +405,11 @@ def _read_label_studio(path, text_key):
         regions = {name: spans for name, spans in regions.items() if spans}
         spans = _spans_of_text(regions, data, text_key, where)
         found_any = found_any or bool(spans)
-        if regions and not spans:
-            note = note or _ELSEWHERE
-        if note:
-            notes[note].append(number)
+        notes.append(note or (_ELSEWHERE if regions and not spans else None))
         yield text, spans, False
-    if found_any:
-        notes.pop(_ELSEWHERE)
-    for what, numbers in notes.items():
-        if numbers:
+    for what in (_DIFFERING, _UNREAD, _ELSEWHERE):
+        numbers = [number for number, note in enumerate(notes) if note == what]
+        if numbers and not (found_any and what == _ELSEWHERE):
             shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
             # To the caller of the function that iterates.
             warnings.warn(f"{path}: {len(numbers)} task(s) {what} (task {shown}).", stacklevel=3)
@@ -424,7 +419,7 @@ def _regions_of_objects(task, where):
     """Spans by the name of their object tag, and the note on the task or None."""
     annotations = _annotations(task, where)
     regions = {}
-    for entry in (entry for annotation in annotations[:1] for entry in annotation["result"]):
+    for entry in annotations[0]["result"] if annotations else ():
         if not isinstance(entry, dict) or not {"value", "from_id"} & set(entry):
             raise ValueError(f"{where}: {short_repr(entry)} is not a result with a 'value'.")
         # A relation between regions has none.
@@ -525,23 +520,19 @@ def _field(name, spans, data, text_key):
 
 def _write_label_studio(path, texts, spans, text_key):
     """Write a task for each text."""
-    tasks = [
-        {"data": {text_key: text}, "annotations": [{"result": _results(text, found)}]}
-        for text, found in zip(texts, spans, strict=True)
-    ]
+    tasks = []
+    for text, found in zip(texts, spans, strict=True):
+        results = [
+            {
+                "from_name": "label",
+                "to_name": "text",
+                "type": "labels",
+                "value": {"start": start, "end": end, "text": text[start:end], "labels": [kind]},
+            }
+            for start, end, kind in found
+        ]
+        tasks.append({"data": {text_key: text}, "annotations": [{"result": results}]})
     write_whole(path, json.dumps(tasks, ensure_ascii=False, indent=1).encode("utf-8"))
-
-
-def _results(text, spans):
-    return [
-        {
-            "from_name": "label",
-            "to_name": "text",
-            "type": "labels",
-            "value": {"start": start, "end": end, "text": text[start:end], "labels": [kind]},
-        }
-        for start, end, kind in spans
-    ]
 
 
 _FORMATS = {
