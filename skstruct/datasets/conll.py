@@ -562,8 +562,8 @@ def write_conll(
     <BLANKLINE>
     """
     tokens = sequences_of(tokens, "tokens")
-    labels = None if labels is None else sequences_of(labels, "labels")
     if labels is not None:
+        labels = sequences_of(labels, "labels")
         check_lengths(tokens, labels)
     if not tokens:
         raise ValueError("There is no sequence, and a file without tokens could not be read back.")

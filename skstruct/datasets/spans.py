@@ -333,8 +333,10 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     check_choice("source", source, (*SCHEMES, None))
     check_choice("repair", repair, ("raise", "conlleval", "drop"))
     y = sequences_of(y, "y")
-    _check_labels(y, source)
-    source = infer_scheme(y) if source is None else source
+    if source is None:
+        # The labels of "runs" are all strings.
+        _check_labels(y, RUNS)
+        source = infer_scheme(y)
     _check_labels(y, source)
     lenient = repair != "drop" and source != RUNS
     converted, lost = [], set()
@@ -362,8 +364,8 @@ def _check_labels(y, source):
     """Raise an error for a label that is no string, or not one of the scheme."""
     for i, labels in enumerate(y):
         for t, label in enumerate(labels):
-            if not isinstance(label, str) or (source is not None and not belongs(label, source)):
-                fault = "no string" if source is None else f"not a label of {source!r}"
+            if not belongs(label, source):
+                fault = f"not a label of {source!r}" if isinstance(label, str) else "no string"
                 raise ValueError(
                     f"Sequence {i}, token {t}: {short_repr(label)} is {fault}. Convert labels "
                     "before unknown ones are put in, and name the source if it is another."

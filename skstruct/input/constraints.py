@@ -167,11 +167,9 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
         complaint = f"{names[labels[row]]!r} may not follow {names[labels[row - 1]]!r}"
     rows = sorted({row for row, _ in found})
     n_sequences = len(set(np.searchsorted(offsets, rows, side="right").tolist()))
-    remedy = (
-        "Correct them, or pass None in their place."
-        if known
-        else _remedy(labels, offsets, classes, possible)
-    )
+    remedy = "Correct them, or pass None in their place."
+    if not known:
+        remedy = _remedy(labels, offsets, classes, possible)
     raise ValueError(
         f"{place(offsets, row)}: {complaint} under {possible.name}. Labels that break it: "
         f"{len(rows)} of {np.sum(labels >= 0)}, in {n_sequences} of {len(offsets) - 1} sequences: "
