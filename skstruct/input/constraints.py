@@ -270,11 +270,9 @@ def check_decoded(codes, known, offsets, possible):
     ValueError
         For the first such sequence.
     """
-    bad = []
+    bad = [] if possible is None else [row for row, _ in impossible(codes, offsets, possible)]
     if known is not None:
-        bad.extend(np.flatnonzero((known >= 0) & (known != codes))[:1])
-    if possible is not None:
-        bad.extend(row for row, _ in impossible(codes, offsets, possible)[:1])
+        bad += np.flatnonzero((known >= 0) & (known != codes)).tolist()
     if bad:
         sequence = int(np.searchsorted(offsets, min(bad), side="right") - 1)
         raise no_labelling(sequence, known, possible)
