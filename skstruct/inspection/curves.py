@@ -397,13 +397,9 @@ class SpanThresholdDisplay:
         (self.line_,) = self.ax_.plot(self.recall, self.precision, label=name, **options)
         if self.best_threshold is not None:
             best = int(np.argmin(np.abs(np.asarray(self.thresholds) - self.best_threshold)))
-            (self.best_,) = self.ax_.plot(
-                self.recall[best],
-                self.precision[best],
-                "o",
-                color=self.line_.get_color(),
-                label=f"threshold {self.best_threshold:.2f}",
-            )
+            point, color = (self.recall[best], self.precision[best]), self.line_.get_color()
+            label = f"threshold {self.best_threshold:.2f}"
+            (self.best_,) = self.ax_.plot(*point, "o", color=color, label=label)
         self.ax_.set(xlabel="recall of chunks", ylabel="precision of chunks")
         if name is not None or self.best_threshold is not None:
             self.ax_.legend()

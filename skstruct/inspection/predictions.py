@@ -182,16 +182,10 @@ class SequenceProbabilityDisplay:
         """
         size = (3 + 0.6 * len(self.tokens), 1.8 + 0.32 * len(self.labels))
         self.ax_, self.figure_ = new_axes(ax, "SequenceProbabilityDisplay", figsize=size)
-        self.im_, self.text_ = heat_map(
-            self.ax_,
-            np.asarray(self.proba).T,
-            self.labels,
-            self.tokens,
-            values_format=".2f" if include_values else None,
-            cmap=cmap,
-            vmin=0,
-            vmax=1,
-        )
+        image = {"cmap": cmap, "vmin": 0, "vmax": 1}
+        image["values_format"] = ".2f" if include_values else None
+        proba = np.asarray(self.proba).T
+        self.im_, self.text_ = heat_map(self.ax_, proba, self.labels, self.tokens, **image)
         self.pred_ = self.true_ = None
         if self.y_pred is not None:
             style = {"color": "C1", "marker": "o", "linestyle": "", "label": "predicted"}

@@ -276,15 +276,10 @@ class TransitionDisplay:
             include_values = max(n_rows, n_columns) <= MOST_NUMBERS
         finite = np.where(np.isfinite(self.transition), np.abs(self.transition), 0.0)
         limit = max(finite.max(initial=0.0), 1e-12)
+        image = {"cmap": cmap, "vmin": -limit, "vmax": limit}
+        image["values_format"] = values_format if include_values else None
         self.im_, self.text_ = heat_map(
-            self.ax_,
-            self.transition,
-            self.from_labels,
-            self.to_labels,
-            values_format=values_format if include_values else None,
-            cmap=cmap,
-            vmin=-limit,
-            vmax=limit,
+            self.ax_, self.transition, self.from_labels, self.to_labels, **image
         )
         self.ax_.set(xlabel="label", ylabel="previous label", title="Transition weights")
         if colorbar:
