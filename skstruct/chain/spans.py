@@ -37,12 +37,16 @@ from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 
 
 class Reading(NamedTuple):
-    """Labels read as parts of chunks; the last of ``n_labels + 1`` stands for no token."""
+    """Labels read as parts of chunks.
+
+    Of the matrices (n_labels + 1, n_labels + 1), item ``[i, j]`` is about label j after label i.
+    The last row and column stand for no token.
+    """
 
     kinds: np.ndarray  # (n_labels,) number of the type of chunk, -1 outside of chunks
-    opens: np.ndarray  # (n_labels + 1, n_labels) a chunk begins with a label after another
-    goes_on: np.ndarray  # (n_labels, n_labels) a label goes on with the chunk of the one before
-    closes: np.ndarray  # (n_labels, n_labels + 1) a chunk ends with a label before another
+    opens: np.ndarray  # label j begins a chunk
+    goes_on: np.ndarray  # label j goes on with the chunk of label i
+    closes: np.ndarray  # the chunk of label i ends before label j
 
 
 @jit

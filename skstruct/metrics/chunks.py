@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.chain.spans import Reading
 from skstruct.input.schemes import (
     LETTERS,
     OUTSIDE,
@@ -17,6 +18,7 @@ from skstruct.input.schemes import (
     scheme_named,
     split_label,
 )
+from skstruct.matrices import read_only
 from skstruct.metrics.labels import (
     StackedLabels,
     as_list,
@@ -195,28 +197,7 @@ def _find_chunks(roles, kinds, is_first, scheme):
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
 
 
-class PairsOfLabels(NamedTuple):
-    """Relations of pairs of neighbouring labels; ``n_labels`` stands for no token.
-
-    Attributes
-    ----------
-    types : list of str
-        Types of chunks, sorted.
-    kinds : ndarray of shape (n_labels,)
-        Number of the type of each label, -1 outside of chunks.
-    opens, goes_on, closes : ndarray of bool of shape (n_labels + 1, n_labels + 1)
-        Item ``[i, j]``: label j begins a chunk after label i, or goes on with that of label i; the
-        chunk of label i ends before label j.
-    """
-
-    types: list
-    kinds: np.ndarray
-    opens: np.ndarray
-    goes_on: np.ndarray
-    closes: np.ndarray
-
-
-def pairs_of_labels(classes):
+def reading_of_labels(classes):
     """Read all pairs of labels as "conlleval" does; runs of a label where labels have no prefixes.
 
     Parameters
@@ -225,7 +206,9 @@ def pairs_of_labels(classes):
 
     Returns
     -------
-    pairs : PairsOfLabels
+    types : list of str
+        Types of chunks, sorted.
+    reading : Reading
     """
     scheme = "conlleval" if are_of_schemes(classes) else RUNS
     parsed = [_role_and_type(label, scheme) for label in classes]
@@ -236,7 +219,8 @@ def pairs_of_labels(classes):
     goes_on = (kinds[:, None] == kinds) & np.isin(roles, (_I, _E))
     goes_on &= np.isin(roles, (_B, _I))[:, None]
     inside = roles != _O
-    return PairsOfLabels(types, kinds[:-1], inside & ~goes_on, goes_on, inside[:, None] & ~goes_on)
+    reading = kinds[:-1], inside & ~goes_on, goes_on, inside[:, None] & ~goes_on
+    return types, read_only(Reading(*reading))
 
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):

@@ -37,7 +37,7 @@ from skstruct.input.training_set import (
 )
 from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
 from skstruct.matrices import read_only
-from skstruct.metrics.chunks import count_chunks_of_sequences, pairs_of_labels
+from skstruct.metrics.chunks import count_chunks_of_sequences, reading_of_labels
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.prediction import (
     ALWAYS_LEARNT,
@@ -553,7 +553,7 @@ def training_chunks(training_set, classes):
     # No token comes before the first of a sequence; -1 stands for that, and for unknown labels.
     before = np.append(-1, labels)[:-1]
     before[offsets[:-1][np.diff(offsets) > 0]] = -1
-    begins = pairs_of_labels(names).opens[before, labels]
+    begins = reading_of_labels(names)[1].opens[before, labels]
     counts = np.diff(np.append(0, np.cumsum(begins))[offsets])
     holding = np.flatnonzero((counts > 0) & (training_set.sample_weight > 0))
     if not len(holding):

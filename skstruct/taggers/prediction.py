@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS
 from skstruct.chain.search import SEARCHES
-from skstruct.chain.spans import Reading, choose_spans
+from skstruct.chain.spans import choose_spans
 from skstruct.decoding import best_labels, make_search, marginals, nbest_labels, probable_spans
 from skstruct.input.constraints import (
     check_decoded,
@@ -25,7 +25,7 @@ from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
-from skstruct.metrics.chunks import pairs_of_labels
+from skstruct.metrics.chunks import reading_of_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
 from skstruct.utils.messages import short_repr
@@ -292,8 +292,7 @@ class LinearChainMixin:
             raise ValueError(
                 f"Labels must be strings for spans, but {short_repr(classes[0])} is a number."
             )
-        types, *reading = pairs_of_labels(classes)
-        reading = Reading(*map(read_only, reading))
+        types, reading = reading_of_labels(classes)
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         forbids = known is not None or possible is not None

@@ -39,7 +39,7 @@ from skstruct.chain.protocol import chain_factors, factors_of, finish, zero_coun
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
-from skstruct.chain.spans import Reading, choose_spans, find_spans
+from skstruct.chain.spans import choose_spans, find_spans
 from skstruct.compiled import keys, rows
 from skstruct.compiled.rows import sort_rows
 from skstruct.decoding import make_search
@@ -49,7 +49,7 @@ from skstruct.learning.ascent import merge_changes
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
-from skstruct.metrics.chunks import pairs_of_labels
+from skstruct.metrics.chunks import reading_of_labels
 from skstruct.rerankers.descent import PerceptronReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
@@ -402,8 +402,8 @@ def hard_sums():
 def spans():
     """Chunks of two types, with sums that are safe or not, and a choice among them."""
     found, rng = {}, np.random.default_rng(6)
-    _, *pairs = pairs_of_labels(["B-a", "B-b", "I-a", "O"])
-    reading, offsets = Reading(*pairs), np.array([0, 0, 12, 17])
+    _, reading = reading_of_labels(["B-a", "B-b", "I-a", "O"])
+    offsets = np.array([0, 0, 12, 17])
     for name, scale in (("plain", 1), ("far", 800)):
         transition = rng.normal(scale=scale, size=(4, 4))
         chain = Chain(rng.normal(size=(2, 4)), transition, *rng.normal(size=(3, 4)))
