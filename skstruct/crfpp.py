@@ -19,7 +19,7 @@ from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 __all__ = ["read_model", "write_model"]
 

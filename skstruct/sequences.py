@@ -26,7 +26,7 @@ from skstruct.matrices import (
 from skstruct.utils.declared import pack_strings, unpack_strings
 from skstruct.utils.html import batch_html
 from skstruct.utils.messages import place
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # Attributes of a batch that are made together.
 _MADE = ("X", "keep_zeros")

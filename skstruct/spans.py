@@ -23,8 +23,7 @@ from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 

@@ -23,9 +23,8 @@ from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.options import check_count
-from skstruct.utils.persistence import archived, load_archive
+from skstruct.utils.persistence import archived, load_archive, set_module
 from skstruct.utils.progress import History, Progress
-from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of
 
 __all__ = ["fit_stream", "iter_batches"]

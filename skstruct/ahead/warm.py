@@ -11,7 +11,7 @@ from numba.core.bytecode import FunctionIdentity
 
 from skstruct.ahead.workload import estimators, run_step, steps
 from skstruct.compiled.cache import loaded_kernels, mark_native
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct")

@@ -11,7 +11,7 @@ from skstruct.compiled.archive import archive_report
 from skstruct.compiled.cache import loaded_kernels, own_folders
 from skstruct.compiled.folders import is_native, is_safe
 from skstruct.compiled.keys import sources_unchanged
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 PACKAGES = (
     "skstruct",

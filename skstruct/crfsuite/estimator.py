@@ -14,9 +14,8 @@ from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
-from skstruct.utils.persistence import Persistent
+from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks
-from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 

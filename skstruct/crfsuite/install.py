@@ -13,7 +13,7 @@ from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.items import ItemSequence
 from skstruct.crfsuite.tagger import ModelInfo, Tagger
 from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainLogParser
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # The release of CRFsuite whose interface and format these are.
 _VERSION = "0.12"

@@ -8,7 +8,7 @@ import numpy as np
 from skstruct.features.tokens import iterate_level, read_tokens
 from skstruct.input.formats import copied
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _TAKES = (
     "X is a list of sequences of tokens, and y has a list for each, with one label for each token. "

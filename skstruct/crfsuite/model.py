@@ -17,7 +17,7 @@ from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.crfsuite")

@@ -18,7 +18,7 @@ from skstruct.taggers.arow import (
     equal_variances,
     workspace,
 )
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.crfsuite")

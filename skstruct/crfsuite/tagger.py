@@ -18,7 +18,7 @@ from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.crfsuite")

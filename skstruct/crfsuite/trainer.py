@@ -24,8 +24,8 @@ from skstruct.crfsuite.items import as_label_lists, refuse_other_labels, snapsho
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import check_writable, write_whole
+from skstruct.utils.persistence import set_module
 from skstruct.utils.progress import EpochRelay
-from skstruct.utils.public_paths import set_module
 
 
 def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):

@@ -10,7 +10,7 @@ from skstruct.dask.cluster import missing
 from skstruct.datasets.conll import GZIP_MAGIC, TokenLines, open_line_blocks, starting_with
 from skstruct.datasets.conll import read_conll as read_columns
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _PIECE = 1 << 16
 # A line end that follows another one. What follows a "\r" says whether it is whole.

@@ -23,8 +23,7 @@ from skstruct.templates.hashing import HashingTemplateVectorizer
 from skstruct.utils.declared import Labels, Maybe, Part
 from skstruct.utils.files import check_writable
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 # Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.

@@ -26,7 +26,7 @@ from skstruct.metrics.chunks import overlap, without_overlaps
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.datasets")

@@ -12,7 +12,7 @@ from skstruct.datasets.conll import (
 )
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Comments, ranges such as 1-2 (a contraction) and empty nodes such as 3.1.

@@ -20,7 +20,7 @@ from skstruct.datasets.conll import read_conll, unpacked
 from skstruct.metrics.labels import as_list
 from skstruct.utils.files import write_whole
 from skstruct.utils.options import check_choice
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 def make_bunch(data, target, source, return_X_y, **more):

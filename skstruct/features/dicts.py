@@ -28,7 +28,7 @@ from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.options import check_float_dtype
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 # More sequences gain nothing by being read as a few.

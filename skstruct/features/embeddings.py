@@ -17,7 +17,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_float_dtype
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
 
 _FARTHEST = 1000

@@ -9,8 +9,7 @@ from sklearn.pipeline import FeatureUnion
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import ReturnsBatches, SequenceBatch
-from skstruct.utils.persistence import Persistent
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import Persistent, set_module
 
 
 # No wrapping of outputs: a batch cannot become a data frame.

@@ -6,7 +6,7 @@ from itertools import chain, count
 import numpy as np
 
 from skstruct.inspection.figures import new_axes, panels, plain_spines
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _TITLES = {
     "bound": "bound on the distance from the minimum",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from skstruct.inspection.models import find_tagger, require
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 if TYPE_CHECKING:
     import pandas as pd

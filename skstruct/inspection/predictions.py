@@ -9,7 +9,7 @@ from skstruct.inspection.models import codes_of, find_tagger, order_of_labels, r
 from skstruct.metrics.chunks import chosen_types, pairs_of_chunks
 from skstruct.metrics.labels import as_list, stack_both
 from skstruct.utils.options import check_choice
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.inspection")

@@ -11,7 +11,7 @@ from skstruct.inspection.predictions import token_texts
 from skstruct.metrics.chunks import errors_of_sequence, extract_chunks, without_overlaps
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import write_whole
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _STYLE = """
 .skstruct-text { --ink: #1c1c1e; --paper: #fff; --line: #8884; --light: 90%; --rich: 65%;

@@ -5,7 +5,7 @@ import numpy as np
 from skstruct.inspection.figures import MOST_NUMBERS, heat_map, new_axes, panels, plain_spines
 from skstruct.inspection.models import find_tagger, require
 from skstruct.utils.options import check_count
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.inspection")

@@ -29,7 +29,7 @@ from skstruct.metrics.labels import (
 )
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _O, _B, _I, _E, _S = range(5)
 _OF_PLACES = {"first": _B, "inner": _I, "last": _E, "only": _S}

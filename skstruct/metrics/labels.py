@@ -11,7 +11,7 @@ from skstruct.input.formats import NO_LABEL
 from skstruct.input.training_set import read_sample_weight
 from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _NO_LABEL = (
     "it stands for no label; leave such tokens out of y_true and y_pred, as token_accuracy_score "

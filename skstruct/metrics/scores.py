@@ -17,7 +17,7 @@ from skstruct.metrics.chunks import (
 )
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.utils.options import check_choice
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 _AVERAGES = ("micro", "macro", "weighted")
 

@@ -19,7 +19,7 @@ from skstruct.rerankers.losses import (
     loss_gradient,
     scatter,
 )
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 class DescentReranker(BaseReranker):

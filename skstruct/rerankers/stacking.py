@@ -22,9 +22,8 @@ from skstruct.metrics.labels import token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.messages import short_repr
-from skstruct.utils.persistence import Persistent
+from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks, part_of_fit
-from skstruct.utils.public_paths import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 

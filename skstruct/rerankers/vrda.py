@@ -28,7 +28,7 @@ from skstruct.rerankers.losses import (
 )
 from skstruct.utils.declared import Array, Count, Record
 from skstruct.utils.parallel import range_runner
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # Generous bound of the relative error of a product and a sum.
 ROUNDING = 8.0 * np.finfo(np.float64).eps

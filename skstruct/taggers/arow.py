@@ -44,7 +44,7 @@ from skstruct.learning.epoch import (
 from skstruct.learning.products import claim_slot
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # Losses of a wrong labelling (`Adaptive.cost`). The first three are the excess of its score over
 # the gold one's plus the number of wrong tokens, its square root, or one. The last is the share of

@@ -11,7 +11,7 @@ from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.online import PartialFitMixin
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.declared import Choice, Numbers
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # Attributes that not every solver sets.
 _OF_SOLVERS = ("n_weights_", "suboptimality_bound_")

@@ -34,7 +34,7 @@ from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.scoring import SCORING, as_number, takes_weights
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.parallel import chain_work, range_runner, run_tasks
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import draft_of
 
 # Range of the penalties where only their number is given.

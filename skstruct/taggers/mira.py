@@ -14,7 +14,7 @@ from skstruct.decoding import FEW, MANY
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.learning.products import inner_products
 from skstruct.taggers.online import SearchTagger
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 MAX_PASSES = 200
 # Passes end when no multiplier changes by more than this share of the largest one.

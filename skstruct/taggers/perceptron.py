@@ -8,7 +8,7 @@ from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import OnlineTagger
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 class Mistakes(NamedTuple):

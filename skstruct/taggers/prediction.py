@@ -30,7 +30,7 @@ from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
 from skstruct.utils.messages import short_repr
 from skstruct.utils.options import check_choice, check_count
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
 
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,

@@ -12,7 +12,7 @@ from skstruct.chain.scores import path_score
 from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
 from skstruct.taggers.online import SearchTagger
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct")

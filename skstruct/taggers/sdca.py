@@ -10,7 +10,7 @@ from skstruct.learning.registry import solvers_with
 from skstruct.learning.sdca import Settings, marginals_nbytes, solve, storage_dtype
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct")

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.syntax import FARTHEST, column_lines, template_lines
 from skstruct.utils.declared import Strings, pack_strings, unpack_strings
-from skstruct.utils.public_paths import set_module
+from skstruct.utils.persistence import set_module
 
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
 _COUNT = Interval(Integral, 0, FARTHEST, closed="both")

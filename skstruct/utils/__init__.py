@@ -1,8 +1,7 @@
 """Helpers for all other packages, which know nothing of models.
 
-`persistence` stores estimators, by way of `declared` and `public_paths`; `parallel` runs
-threads; `progress` has histories, messages and callbacks of fits; `transaction` undoes failed fits;
-`files` reads and writes; `memory` and `options` check memory and parameters; `messages` has
-messages and short reprs; `html` shows batches in notebooks. There is no entry: each file stands
-alone.
+`persistence` stores estimators, by way of `declared`; `parallel` runs threads; `progress` has
+histories, messages and callbacks of fits; `transaction` undoes failed fits; `files` reads and
+writes; `memory` and `options` check memory and parameters; `messages` has messages and short reprs;
+`html` shows batches in notebooks. There is no entry: each file stands alone.
 """

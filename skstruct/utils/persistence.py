@@ -134,6 +134,29 @@ def _declarations(kind):
     return declared
 
 
+def set_module(package):
+    """Decorate a class or function with the package that exports it.
+
+    pickle and skops store a class as the name of a module and its own name in there. With the name
+    of the package, classes can move from file to file.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package, the ``__module__`` from then on.
+
+    Returns
+    -------
+    decorator : callable
+    """
+
+    def decorate(public):
+        public.__module__ = package
+        return public
+
+    return decorate
+
+
 def archived(content, **options):
     """Bytes of the archive in which skops stores an object.
 
