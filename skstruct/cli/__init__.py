@@ -1,6 +1,7 @@
 """The command ``skstruct``.
 
 `main` is the entry: it lists the commands, each a module of its own, and turns errors into exit
-codes. `text` reads and writes annotated text in a `layout`, `answers` predicts, `models` loads and
-stores models, and `options` and `output` are shared.
+codes. `text` reads and writes annotated text in a `layout`, `plain` text without annotations;
+`models` loads models, asks them and stores them; `labels` says what labels look like; and `options`
+and `output` are shared.
 """
