@@ -35,8 +35,7 @@ from skstruct import (
     TemplateVectorizer,
 )
 from skstruct.dask import DaskTagger
-from skstruct.dask.cluster import Cluster
-from skstruct.dask.direct import DirectCalls
+from skstruct.dask.cluster import Cluster, DirectCalls
 from skstruct.dask.learning import learn
 from skstruct.learning.solver import Watcher
 from skstruct.metrics import token_accuracy_score
