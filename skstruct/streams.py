@@ -21,8 +21,7 @@ from skstruct.taggers.online import PartialFitMixin
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import check_writable, write_whole
-from skstruct.utils.messages import compiling_announced, short_repr
-from skstruct.utils.options import check_count
+from skstruct.utils.messages import check_count, compiling_announced, short_repr
 from skstruct.utils.persistence import archived, load_archive, set_module
 from skstruct.utils.progress import History, Progress
 from skstruct.utils.transaction import draft_of

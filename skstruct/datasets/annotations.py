@@ -24,8 +24,7 @@ from skstruct.datasets.tool_spans import (
 )
 from skstruct.metrics.chunks import overlap, without_overlaps
 from skstruct.utils.files import read_text, write_whole
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice, short_repr
 from skstruct.utils.persistence import set_module
 
 

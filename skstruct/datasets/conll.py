@@ -15,8 +15,7 @@ from operator import itemgetter, methodcaller
 
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import not_in_encoding, write_whole
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_choice, check_count
+from skstruct.utils.messages import check_choice, check_count, short_repr
 from skstruct.utils.persistence import set_module
 
 GZIP_MAGIC = b"\x1f\x8b"

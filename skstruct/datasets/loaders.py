@@ -19,7 +19,7 @@ from sklearn.utils import Bunch, check_random_state
 from skstruct.datasets.conll import read_conll, unpacked
 from skstruct.metrics.labels import as_list
 from skstruct.utils.files import write_whole
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice
 from skstruct.utils.persistence import set_module
 
 

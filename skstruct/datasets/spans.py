@@ -19,8 +19,7 @@ from skstruct.input.schemes import (
 )
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import check_lengths, sequences_of
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice, short_repr
 from skstruct.utils.persistence import set_module
 
 _ALIGNMENTS = ("strict", "expand", "contract")

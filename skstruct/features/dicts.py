@@ -27,7 +27,7 @@ from skstruct.features.unseen import FEWEST_TOKENS, warn_of_unseen_attributes
 from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
-from skstruct.utils.options import check_float_dtype
+from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 

@@ -15,8 +15,7 @@ from skstruct.features.columns import TokenColumns
 from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_float_dtype
+from skstruct.utils.messages import check_float_dtype, short_repr
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
 

@@ -22,8 +22,7 @@ from skstruct.frames import refuse_frame
 from skstruct.input.formats import copied
 from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, to_offsets
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_float_dtype
+from skstruct.utils.messages import check_float_dtype, short_repr
 
 
 def is_vector(value):

@@ -8,7 +8,7 @@ from skstruct.inspection.figures import heat_map, new_axes
 from skstruct.inspection.models import codes_of, find_tagger, order_of_labels, require
 from skstruct.metrics.chunks import chosen_types, pairs_of_chunks
 from skstruct.metrics.labels import as_list, stack_both
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice
 from skstruct.utils.persistence import set_module
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from skstruct.inspection.figures import MOST_NUMBERS, heat_map, new_axes, panels, plain_spines
 from skstruct.inspection.models import find_tagger, require
-from skstruct.utils.options import check_count
+from skstruct.utils.messages import check_count
 from skstruct.utils.persistence import set_module
 
 

@@ -27,8 +27,7 @@ from skstruct.metrics.labels import (
     stack_both,
     weigh_sequences,
 )
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice, short_repr
 from skstruct.utils.persistence import set_module
 
 _O, _B, _I, _E, _S = range(5)

@@ -16,7 +16,7 @@ from skstruct.metrics.chunks import (
     pairs_of_chunks,
 )
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice
 from skstruct.utils.persistence import set_module
 
 _AVERAGES = ("micro", "macro", "weighted")

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from skstruct.metrics.chunks import count_chunks_of_sequences
 from skstruct.metrics.labels import as_list, compare_tokens, count_by_sequence, stack_both
-from skstruct.utils.options import check_choice
+from skstruct.utils.messages import check_choice
 from skstruct.utils.persistence import set_module
 
 # Most numbers that are in memory at once.

@@ -28,8 +28,7 @@ from skstruct.matrices import read_only
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
-from skstruct.utils.messages import short_repr
-from skstruct.utils.options import check_choice, check_count
+from skstruct.utils.messages import check_choice, check_count, short_repr
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
 

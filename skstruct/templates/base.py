@@ -15,7 +15,7 @@ from skstruct.templates.learnt import StoredFeatures, learn_features, merge_feat
 from skstruct.templates.reader import TemplateReader
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.declared import Count, Maybe
-from skstruct.utils.options import check_float_dtype
+from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 

@@ -11,7 +11,7 @@ from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
 from skstruct.templates.numbering import gather, hash_template, run_for_patterns
 from skstruct.templates.reader import parse_checked
-from skstruct.utils.options import check_float_dtype
+from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import set_module
 
 

@@ -2,6 +2,6 @@
 
 `persistence` stores estimators, by way of `declared`; `parallel` runs threads; `progress` has
 histories, messages and callbacks of fits; `transaction` undoes failed fits; `files` reads and
-writes; `memory` and `options` check memory and parameters; `messages` has messages and short reprs.
-There is no entry: each file stands alone.
+writes; `memory` checks that there is enough; `messages` has messages, short reprs, and checks of
+parameters. There is no entry: each file stands alone.
 """
