@@ -21,7 +21,7 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import plain_warnings, standard_output
 from skstruct.cli.plain import check_takes_words, read_texts, tokenizer_option, write_text
-from skstruct.cli.text import comments_in, read_sequences, write_sequence
+from skstruct.cli.text import comments_in, read_sequences, write_columns, write_object
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.utils.files import check_writable, replaced
 
@@ -165,7 +165,8 @@ def _texts(model, file, *, layout, details, batch_size, tokenizer):
     if tokenizer is None:
         layout = layout_for(model, layout, file)
         sequences = read_sequences(file, layout, labelled=False)
-        write = partial(write_sequence, layout=layout)
+        write = write_object if layout.format == "jsonl" else write_columns
+        write = partial(write, layout=layout)
     else:
         check_takes_words(model)
         sequences = read_texts(file, layout, tokenizer)

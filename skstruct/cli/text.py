@@ -95,12 +95,6 @@ def opened_source(path, layout):
         yield opened
 
 
-def write_sequence(sequence, answer, layout):
-    """Text of a sequence with its answer, in the layout of a file."""
-    write = _write_object if layout.format == "jsonl" else _write_columns
-    return write(sequence, answer, layout)
-
-
 def read_all(paths, layout, *, say=lambda line: click.echo(line, err=True)):
     """Read all labelled sequences of some files into a list; say how many comments were dropped."""
     found = [s for path in paths for s in read_sequences(path, layout)]
@@ -150,26 +144,28 @@ def _read_columns(name, blocks, layout, labelled):
         # A single column is a string, and not a tuple of one.
         (columns,) = columns
     parsed = TokenLines(name, layout.label if labelled else None, columns=columns, **how)
-    tokens, labels, rows, raw, first, number = [], [], array("I"), [], 1, 0
+    first, rows, raw = 1, array("I"), []
+
+    def as_sequence():
+        lines = [raw[row] for row in rows]
+        y = [parsed.labels[line] for line in lines] if labelled else None
+        return Sequence([parsed[line] for line in lines], y, name, first, rows, raw)
+
     for block in without_end(blocks):
         parsed.enter(block)
         for line in block:
-            number += 1
             raw.append(line)
             if skip is not None and skip(line):
                 continue
-            token = parsed[line]
-            if token is not None:
-                tokens.append(token)
-                labels.append(parsed.labels[line])
+            if parsed[line] is not None:
                 rows.append(len(raw) - 1)
-            elif tokens:
-                yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
-                tokens, labels, rows, raw, first = [], [], array("I"), [], number + 1
+            elif rows:
+                yield as_sequence()
+                first, rows, raw = first + len(raw), array("I"), []
     if labelled and parsed.width is None:
         raise ValueError(f"{name}: the file has no tokens")
     if raw:
-        yield Sequence(tokens, labels if labelled else None, name, first, rows, raw)
+        yield as_sequence()
 
 
 def without_end(blocks):
@@ -182,7 +178,7 @@ def without_end(blocks):
         yield block
 
 
-def _write_columns(sequence, answer, layout):
+def write_columns(sequence, answer, layout):
     """Add predicted labels to the lines that were read; repeat these for several labellings.
 
     A column file gets the label in a further column; CoNLL-U in the column of the label.
@@ -290,7 +286,7 @@ def _costs(found, n_candidates):
     return _list_in(found, "costs", *_NUMBERS, (n_candidates, "candidates", "costs"))
 
 
-def _write_object(sequence, answer, layout):
+def write_object(sequence, answer, layout):
     """Line with the object that was read and the predictions."""
     found = {**sequence.raw, **answer.entries}
     try:

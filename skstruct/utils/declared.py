@@ -199,36 +199,26 @@ class Number(Declaration):
     ----------
     least, most : float
         Bounds of the range; by default any number from zero on.
-    kind : {float, int}, default=float
-        Its type.
     """
 
-    def __init__(self, least=0, most=np.inf, kind=float):
-        self._least, self._most, self._kind = least, most, kind
+    _kind, _types, _called = float, Real, "a finite number"
+
+    def __init__(self, least=0, most=np.inf):
+        self._least, self._most = least, most
 
     def read(self, value, what, size):
         """Number in the range."""
-        wanted = Integral if self._kind is int else Real
-        is_number = isinstance(value, wanted) and not isinstance(value, bool)
+        is_number = isinstance(value, self._types) and not isinstance(value, bool)
         if not is_number or not self._least <= value <= self._most or value == np.inf:
-            kind = "an integer" if self._kind is int else "a finite number"
-            raise ValueError(
-                f"{what} is {short_repr(value)}, and not {kind} from {self._least} to {self._most}."
-            )
+            expected = f"{self._called} from {self._least} to {self._most}"
+            raise ValueError(f"{what} is {short_repr(value)}, and not {expected}.")
         return self._kind(value)
 
 
 class Count(Number):
-    """Integer.
+    """Integer in a range, with the parameters of `Number`."""
 
-    Parameters
-    ----------
-    least : int, default=0
-        Least number.
-    """
-
-    def __init__(self, least=0):
-        super().__init__(least, kind=int)
+    _kind, _types, _called = int, Integral, "an integer"
 
 
 class Counts(Declaration):
