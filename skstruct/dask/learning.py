@@ -5,7 +5,6 @@ A fit may start from an earlier one, and store its progress in a file that outli
 
 import os
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -92,12 +91,11 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     merged = merge_classes(found)
     tagger.classes_ = merged if classes is None else classes
     learns = isinstance(vectorizer, (SequenceVectorizer, LearningTemplateVectorizer))
-    columns = merge_columns(found, vectorizer if learns else None)
-    tagger.n_features_in_ = columns.n_features
-    if columns.vectorizer is not None:
-        tagger.vectorizer_ = columns.vectorizer
-        tagger.feature_names_in_ = columns.vectorizer.feature_names_
-    kept = [numbers >= 0 for numbers in columns.numbers]
+    n_features, united, numbers = merge_columns(found, vectorizer if learns else None)
+    tagger.n_features_in_ = n_features
+    if united is not None:
+        tagger.vectorizer_, tagger.feature_names_in_ = united, united.feature_names_
+    kept = [of_shard >= 0 for of_shard in numbers]
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
     scale = next((of.scale for of in found if of.scale is not None), None)
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
@@ -110,7 +108,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         (tagger.classes_, possible, tagger.class_weight, tagger._learns_partial_labels()),
         keep=True,
     )
-    return training_sets, [n[of] for n, of in zip(columns.numbers, kept, strict=True)], scale
+    return training_sets, [n[of] for n, of in zip(numbers, kept, strict=True)], scale
 
 
 def make_objective(tagger, workers, training_sets, numbers, dtype):
@@ -256,24 +254,6 @@ class Checkpoints:
 # Labels and features of all shards
 
 
-class Columns(NamedTuple):
-    """Features of a model, and their numbers for the features of each shard.
-
-    Attributes
-    ----------
-    n_features : int
-        Number of features.
-    vectorizer : SequenceVectorizer or None
-        Vectoriser with the names of all shards; None where features have none.
-    numbers : list of ndarray
-        For each shard the numbers of its features in the model, -1 for features that it lacks.
-    """
-
-    n_features: int
-    vectorizer: SequenceVectorizer | None
-    numbers: list
-
-
 def sort_classes(classes):
     """Array of labels as ``fit`` of a tagger makes it; a ValueError if they are of two kinds."""
     distinct = sorted(set(classes))
@@ -328,7 +308,12 @@ def merge_columns(found, vectorizer):
 
     Returns
     -------
-    columns : Columns
+    n_features : int
+        Number of features.
+    vectorizer : SequenceVectorizer or None
+        Vectoriser with the names of all shards; None where features have none.
+    numbers : list of ndarray
+        For each shard the numbers of its features in the model, -1 for features that it lacks.
 
     Raises
     ------
@@ -357,7 +342,7 @@ def merge_columns(found, vectorizer):
     vectorizer._learn(kept, _merge_lengths(found))
     get = vectorizer.vocabulary_.get
     numbers = [np.array([get(name, -1) for name in of_shard], np.int32) for of_shard in names]
-    return Columns(len(kept), vectorizer, numbers)
+    return len(kept), vectorizer, numbers
 
 
 def _number_columns(found, full):
@@ -366,7 +351,7 @@ def _number_columns(found, full):
     n_features = _require_same(sizes, "Partition {} has {} features, but partition {} has {}.")
     if n_features == 0:
         raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-    return Columns(n_features, None, [np.asarray(shard.columns, np.int32) for shard in found])
+    return n_features, None, [np.asarray(shard.columns, np.int32) for shard in found]
 
 
 def _merge_templates(found, vectorizer):
@@ -379,7 +364,7 @@ def _merge_templates(found, vectorizer):
     columns = vectorizer._merge(list(parts.values()), [found[i].frequency for i in parts])
     numbers = dict.fromkeys(range(len(found)), np.empty(0, np.int32))
     numbers |= zip(parts, columns, strict=True)
-    return Columns(vectorizer.n_features_, None, list(numbers.values()))
+    return vectorizer.n_features_, None, list(numbers.values())
 
 
 def _frequent(names, frequency, min_freq):

@@ -166,12 +166,12 @@ def test_vocabularies_are_merged(min_freq):
     X, y = labelled_sequences(40)
     vectorizer = SequenceVectorizer(min_freq=min_freq)
     shards = [read(*part, (vectorizer, None)) for part in cut(X, y, 4)]
-    columns = merge_columns([shard.summary for shard in shards], vectorizer)
+    n_features, united, numbers = merge_columns([shard.summary for shard in shards], vectorizer)
     expected = clone(vectorizer).fit(X)
-    assert columns.vectorizer.vocabulary_ == expected.vocabulary_
-    assert columns.n_features == len(expected.feature_names_)
-    for shard, numbers in zip(shards, columns.numbers, strict=True):
-        for name, number in zip(unpack_strings(shard.summary.columns), numbers, strict=True):
+    assert united.vocabulary_ == expected.vocabulary_
+    assert n_features == len(expected.feature_names_)
+    for shard, of_shard in zip(shards, numbers, strict=True):
+        for name, number in zip(unpack_strings(shard.summary.columns), of_shard, strict=True):
             assert number == expected.vocabulary_.get(name, -1)
 
 
