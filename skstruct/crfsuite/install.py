@@ -15,69 +15,9 @@ from skstruct.crfsuite.tagger import ModelInfo, Tagger
 from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainLogParser
 from skstruct.utils.persistence import set_module
 
-# The release of CRFsuite whose interface and format these are.
-_VERSION = "0.12"
-
-
-@set_module("skstruct.crfsuite")
-def install():
-    """Let programs that import ``pycrfsuite`` or ``sklearn_crfsuite`` use this package.
-
-    After the call, ``import pycrfsuite`` and ``import sklearn_crfsuite`` give modules with all
-    names of these packages, whose classes are those of `skstruct.crfsuite`. The packages need not
-    be installed; if they were imported before, later imports give the new modules. Call it before
-    importing the program.
-
-    Models pickled by the real ``sklearn_crfsuite`` cannot be read; model files can.
-
-    Examples
-    --------
-    >>> import skstruct.crfsuite
-    >>> skstruct.crfsuite.install()                               # doctest: +SKIP
-    >>> import usaddress                                          # doctest: +SKIP
-    """
-    for path, names in {**_pycrfsuite(), **_sklearn_crfsuite()}.items():
-        module = ModuleType(path, f"Stand-in for {path} by skstruct.crfsuite.install.")
-        vars(module).update(names)
-        package, _, name = path.rpartition(".")
-        module.__spec__ = ModuleSpec(path, None, is_package=not package)
-        if package:
-            setattr(sys.modules[package], name, module)
-        else:
-            module.__path__ = []
-        sys.modules[path] = module
-
 
 class CRFSuiteError(Exception):
     """Error of CRFsuite, never raised here."""
-
-
-def _pycrfsuite():
-    """Names in each module, the package before its parts."""
-    classes = (BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer)
-    names = {kind.__name__: kind for kind in classes} | {"CRFSUITE_VERSION": _VERSION}
-    return {
-        "pycrfsuite": names,
-        "pycrfsuite._pycrfsuite": names,
-        "pycrfsuite._logparser": {"LabelScore": LabelScore, "TrainLogParser": TrainLogParser},
-        "pycrfsuite._dumpparser": {"ParsedDump": ModelInfo},
-    }
-
-
-def _sklearn_crfsuite():
-    flat = {f"flat_{score.__name__}": _flattened(score) for score in _SCORES}
-    scorers = {
-        "flat_accuracy": make_scorer(flat["flat_accuracy_score"]),
-        "sequence_accuracy": make_scorer(_sequence_accuracy),
-    }
-    return {
-        "sklearn_crfsuite": {"CRF": CRF},
-        "sklearn_crfsuite.estimator": {"CRF": CRF},
-        "sklearn_crfsuite.metrics": {**flat, "sequence_accuracy_score": _sequence_accuracy},
-        "sklearn_crfsuite.scorers": scorers,
-        "sklearn_crfsuite.trainer": {"LinePerIterationTrainer": Trainer},
-        "sklearn_crfsuite.utils": {"flatten": _flatten},
-    }
 
 
 def _flatten(y):
@@ -111,3 +51,54 @@ def _sequence_accuracy(y_true, y_pred):
     """Share of the sequences that are equal, whatever their lengths; 0 where there are none."""
     pairs = list(zip(y_true, y_pred, strict=True))
     return sum(list(a) == list(b) for a, b in pairs) / len(pairs) if pairs else 0
+
+
+_FLAT = {f"flat_{score.__name__}": _flattened(score) for score in _SCORES}
+_CLASSES = (BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer)
+# The release of CRFsuite whose interface and format these are.
+_TAGGING = {"CRFSUITE_VERSION": "0.12", **{kind.__name__: kind for kind in _CLASSES}}
+# Names in each module, a package before its parts.
+_MODULES = {
+    "pycrfsuite": _TAGGING,
+    "pycrfsuite._pycrfsuite": _TAGGING,
+    "pycrfsuite._logparser": {"LabelScore": LabelScore, "TrainLogParser": TrainLogParser},
+    "pycrfsuite._dumpparser": {"ParsedDump": ModelInfo},
+    "sklearn_crfsuite": {"CRF": CRF},
+    "sklearn_crfsuite.estimator": {"CRF": CRF},
+    "sklearn_crfsuite.metrics": {**_FLAT, "sequence_accuracy_score": _sequence_accuracy},
+    "sklearn_crfsuite.scorers": {
+        "flat_accuracy": make_scorer(_FLAT["flat_accuracy_score"]),
+        "sequence_accuracy": make_scorer(_sequence_accuracy),
+    },
+    "sklearn_crfsuite.trainer": {"LinePerIterationTrainer": Trainer},
+    "sklearn_crfsuite.utils": {"flatten": _flatten},
+}
+
+
+@set_module("skstruct.crfsuite")
+def install():
+    """Let programs that import ``pycrfsuite`` or ``sklearn_crfsuite`` use this package.
+
+    After the call, ``import pycrfsuite`` and ``import sklearn_crfsuite`` give modules with all
+    names of these packages, whose classes are those of `skstruct.crfsuite`. The packages need not
+    be installed; if they were imported before, later imports give the new modules. Call it before
+    importing the program.
+
+    Models pickled by the real ``sklearn_crfsuite`` cannot be read; model files can.
+
+    Examples
+    --------
+    >>> import skstruct.crfsuite
+    >>> skstruct.crfsuite.install()                               # doctest: +SKIP
+    >>> import usaddress                                          # doctest: +SKIP
+    """
+    for path, names in _MODULES.items():
+        module = ModuleType(path, f"Stand-in for {path} by skstruct.crfsuite.install.")
+        vars(module).update(names)
+        package, _, name = path.rpartition(".")
+        module.__spec__ = ModuleSpec(path, None, is_package=not package)
+        if package:
+            setattr(sys.modules[package], name, module)
+        else:
+            module.__path__ = []
+        sys.modules[path] = module
