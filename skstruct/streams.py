@@ -235,7 +235,8 @@ def _check(estimator, batches, X_val, y_val, patience):
 
 def _score(estimator, X, y, scoring):
     score = float(check_scoring(estimator, scoring)(estimator, X, y))
-    # They can be computed again, and are as large as what is learnt. Other threads may read them.
+    # What scoring has cached is as large as the weights, and can be computed again. A draft drops
+    # it, because other threads may read it.
     with draft_of(estimator) as draft:
         draft._forget(*draft._learnt)
     return score

@@ -97,7 +97,7 @@ def _known_labels(sequences):
 
 
 def _as_text(y):
-    """Labels as text, in which those of column files and those of JSON lines are alike."""
+    """Labels as text, so that labels of column files equal those of JSON lines."""
     return [[label if label is None else str(label) for label in labels] for labels in y]
 
 

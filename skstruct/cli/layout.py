@@ -34,7 +34,7 @@ class Layout(NamedTuple):
     width: int | None = None  # number of columns of the files that a model was trained on
 
     def of(self, name):
-        """Layout of a file with this name, in place of defaults."""
+        """Fill in what is not given, by the format that the name of a file tells."""
         stem = name.removesuffix(".gz")
         named = (format for suffix, format in SUFFIXES.items() if stem.endswith(suffix))
         format = self.format or next(named, "columns")

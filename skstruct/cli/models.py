@@ -109,7 +109,7 @@ def load_model(path):
         # Some readers name the file themselves.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     except Exception as error:
-        # No reader raises anything else for a file that is as it was written.
+        # For a file that is intact, readers raise nothing else.
         found = f"{type(error).__name__}: {error}"
         raise ValueError(f"{path}: the file is damaged, or was changed ({found})") from error
 
@@ -183,7 +183,7 @@ def baselines_of(sequences):
 
 
 def answer(model, sequences, details):
-    """Predict.
+    """Predict the labels of sequences, or choose among candidates.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from skstruct.utils.messages import short_repr
 
 _MISC = COLUMNS.index("misc")
 _TOKENS = str, int, list, dict
-# A label that is a number is a whole one, and so is True.
+# bool is a kind of int.
 _LABELS = str, int, type(None)
 _NUMBERS = (int, float), "a number"
 _PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?")
@@ -201,7 +201,7 @@ def write_columns(sequence, answer, layout):
 
 def _appended(line, label, fields, layout):
     if layout.separator is not None:
-        # Behind the last separator is an empty column.
+        # Separators at the end stand for empty columns.
         return layout.separator.join([line.rstrip(" "), label, *fields])
     separator = "\t" if "\t" in line else " "
     return separator.join([line.rstrip(), label, *fields])
@@ -252,7 +252,7 @@ def labels_in(found, key, n_tokens):
 
 
 def _list_in(found, key, kinds, expected, length=None):
-    """List in an object, whose entries have one of the types allowed, checked to have a length.
+    """List in an object, checked for its length and the types of its entries.
 
     `length` is a number, what it counts, and the name of the entries.
     """

@@ -151,7 +151,7 @@ def train(**options):
     plan = SimpleNamespace(**options, log=Log(options["quiet"]))
     plan.reranks = plan.estimator in RERANKERS
     _check_options(plan)
-    # Before the text is read, for mistakes in them.
+    # Mistakes in parameters are found before the text is read.
     estimator = _make_estimator(plan)
     vectorizer = None if plan.reranks else _make_vectorizer(plan)
     sequences = _read(plan.files, plan)
@@ -298,7 +298,7 @@ def _fit_reranker(plan, model, sequences):
 
 
 def _scorer(plan, y):
-    """Name and scorer of the scores of folds; None for those of ``score``."""
+    """Name of the scores of folds, and their scorer; None for the estimator's own."""
     if plan.reranks:
         return "accuracy" if isinstance(y[0], int) else "negative mean cost", None
     reading = reading_of(plan.to_scheme or plan.scheme, y)

@@ -94,7 +94,7 @@ PARAMETERS = {
 # CRFsuite stops when the last iterations improved the objective by less than a share `delta`, about
 # this many times `delta` above the minimum. A fit that is provably as close stops, too.
 _DELTAS_ABOVE_MINIMUM = 3
-# Threads of L-BFGS, and parts of its sums: the same on all machines, and so are the sums.
+# Threads of L-BFGS, and so the parts of its sums: a constant, so that all machines agree.
 _THREADS = 2
 _NO_LIMIT = 2**31 - 1
 # Up to this many iterations, CRFsuite ends further from the minimum than an ascent that has
@@ -158,7 +158,7 @@ def make_estimator(params):
         If the algorithm is unknown, or a parameter is not one of its own or its value is invalid.
     """
     algorithm, values = _read(params)
-    # CRFsuite prints numbers.
+    # CRFsuite prints the numbers of every iteration.
     values["verbose"] = 2 * bool(params.get("verbose"))
     most = values["max_iterations"]
     if most < 0:
@@ -177,7 +177,7 @@ def make_estimator(params):
         )
     if algorithm == "l2sgd" and most > 0:
         return _make_crf(values, solver="sgd", max_iter=most, random_state=0)
-    # No iterations leave all weights at zero, whatever the algorithm.
+    # Without iterations all weights stay zero, whatever the algorithm.
     rule = "ap" if algorithm == "l2sgd" else algorithm
     average = values.get("averaging", rule == "ap")
     return _with_values(

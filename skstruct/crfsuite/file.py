@@ -72,7 +72,7 @@ def decode_model(data):
     weights = _read_weights(data, places[0])
     labels = _decode_names(data, places[1], n_labels, "label")
     attributes = _decode_names(data, places[2], n_attributes, "attribute")
-    # What these chunks list, the weights of each label and attribute, the weights say themselves.
+    # These chunks list the weights of each label and attribute, as the weights themselves say.
     for place, name in zip(places[3:], (b"LFRF", b"AFRF"), strict=True):
         _read_chunk_head(data, place, name)
     pairs, pair_weights = _select(weights, _TRANSITION, n_labels, n_labels)
@@ -226,9 +226,9 @@ def _fill(weights, kind, joined, values):
 
 
 def _encode_references(name, lengths, first, n_spare, place):
-    """Chunk, at a place of the file, of lists of consecutive weights that start at number `first`.
+    """Chunk that lists consecutive weights, from number `first` on, for each label or attribute.
 
-    The chunk has room for `n_spare` more lists, which are not there.
+    It begins at `place` in the file, and has room for `n_spare` more lists, which are not there.
     """
     n = len(lengths)
     before = np.cumsum(lengths) - lengths

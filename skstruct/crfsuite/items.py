@@ -188,5 +188,5 @@ def as_sequences(X):
 
 
 def count_sequences(X):
-    """Number of sequences, or of the tokens of one; of a sparse matrix its number of rows."""
+    """Number of sequences, or of the tokens of one; a sparse matrix has no ``len``."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -223,7 +223,8 @@ def _read_block(file, places, size, parameters):
             before = [b"\n"] if start else []
             sequences = list(read(chain(before, _pieces(opened, start, stop))))
         except ValueError:
-            # Again after as many empty lines as it has predecessors, for the number in the error.
+            # Once more, after as many empty lines as precede the block: the error then has the
+            # number of the line in the file.
             before = _lines_before(opened, start, encoding)
             deque(read(chain(before, _pieces(opened, start, stop))), maxlen=0)
             raise

@@ -63,7 +63,7 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     start = None if before is None else start_from(before, tagger, vectorizer)
     if isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs":
         objective = make_objective(tagger, workers, *shards, dtype)
-        # The objective has its own copy.
+        # The objective keeps what it needs of them.
         del shards
         solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
     else:

@@ -45,12 +45,12 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     solution : Solution
     """
     model = tagger._model()
-    # Once more for the sums over the shards.
+    # As much again for the sums over the shards.
     model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
     shards = zip(training_sets, numbers, sizes, strict=True)
-    # Those that have something to learn from.
+    # Without tokens there is nothing to learn.
     shards = [(part, own, size) for part, own, size in shards if size[0]]
     if not any(n_labelled for *_, (_, n_labelled) in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -224,7 +224,7 @@ def learn_alone(training_set, chain, shard, epoch):
     learner = tagger._learner(epoch.model._replace(n_features=len(chain.weights)))
     state = learner.new_state(training_set, type(chain)(*map(np.array, chain)))
     state.progress[:] = epoch.progress
-    # Those of the shard alone are added by the driver.
+    # The driver adds up what the shards alone have seen.
     state.progress[[SEEN, TOTAL]] = 0.0
     # Seeded by shard and epoch, so that the result does not depend on the worker.
     random_state = np.random.RandomState(np.random.MT19937([epoch.seed, shard, epoch.number]))

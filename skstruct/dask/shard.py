@@ -166,7 +166,7 @@ def _number_used(indices, n_columns):
 
 
 def _places(kept):
-    """Position of each feature that is kept among these."""
+    """Position of each kept feature among all that are kept."""
     return np.cumsum(kept, dtype=np.int32) - np.int32(1)
 
 

@@ -65,7 +65,7 @@ class ShardedLikelihood:
         self.partial, self.map, self.iterate = partial, workers.map, workers.iterate
         self.dtype = np.dtype(dtype)
         self.n_state = layout.n_places
-        # A few at a time: layouts take more than the weights.
+        # A few at a time: layouts take more memory than the weights.
         layouts = (restrict(layout, of_shard) for of_shard in numbers)
         settings = vector.shape, vector.transition, partial, cost
         shards = zip(training_sets, layouts, strict=True)
@@ -91,7 +91,7 @@ class ShardedLikelihood:
         for positions, (values, part) in self.each(evaluate, shards, direct=True):
             positions.add(part, out)
             terms += values
-            # The next one may be waited for.
+            # Free it before waiting for the next one.
             del part
         return terms
 
