@@ -133,11 +133,11 @@ class _Mixture:
             getattr(self._chain, name)[where] += scale * part
             if self._average:
                 getattr(self._lag, name)[where] += behind - total * part
-        self._seen.append((learnt.progress, learnt.result, learnt.notes, learnt.n_visited))
+        self._seen.append(learnt._replace(rows=None, chain=None, lag=None))
 
     def finish(self):
         """Replace the weights by the mixture, and add to the average."""
-        progress = np.array([of_shard for of_shard, *_ in self._seen])
+        progress = np.array([of_shard.progress for of_shard in self._seen])
         n, scales, totals = len(progress), progress[:, SCALE], progress[:, TOTAL]
         chain, lag = self._state.chain, self._state.lag
         for name in chain._fields[1:]:
@@ -162,13 +162,13 @@ class _Mixture:
 
     def total(self):
         """Sum of the results of all shards."""
-        results = [result for _, result, *_ in self._seen]
+        results = (of_shard.result for of_shard in self._seen)
         return EpochResult(*map(sum, zip(*results, strict=True)))
 
     def notes(self):
         """Means of the notes over the samples."""
-        n_visited = sum(n for *_, n in self._seen)
-        noted = [notes for *_, notes, _ in self._seen]
+        n_visited = sum(of_shard.n_visited for of_shard in self._seen)
+        noted = [of_shard.notes for of_shard in self._seen]
         return {name: sum(notes[name] for notes in noted) / n_visited for name in noted[0]}
 
 
@@ -222,7 +222,7 @@ def learn_alone(training_set, chain, shard, epoch):
     tagger = copy(epoch.tagger)
     tagger.n_features_in_ = len(chain.weights)
     learner = tagger._learner(epoch.model._replace(n_features=len(chain.weights)))
-    state = learner.new_state(training_set, type(chain)(*map(np.array, chain)))
+    state = learner.new_state(training_set, chain)
     state.progress[:] = epoch.progress
     # The driver adds up what the shards alone have seen.
     state.progress[[SEEN, TOTAL]] = 0.0

@@ -15,7 +15,7 @@ from skstruct.learning.ascent import DualFreeAscent, Memory, new_memory, soft_th
 from skstruct.learning.layout import point_to_rows, restrict
 from skstruct.learning.likelihood import Likelihood
 from skstruct.learning.objective import Objective
-from skstruct.matrices import pieces, read_only, writable
+from skstruct.matrices import copied_arrays, pieces, read_only, writable
 from skstruct.utils.parallel import chain_work, range_runner
 
 # Number of shards whose sums the driver takes at a time, unless the largest has more bytes than
@@ -311,7 +311,7 @@ def ascend(likelihood, state, shard, epoch):
     if likelihood.n_tokens == 0:
         return state._replace(change=_Change(np.zeros_like(vector), 0.0, 0.0, True))
     # Copies: a task that is run again finds the arguments that it had.
-    memory = Memory(*(np.array(part) for part in state.memory))
+    memory = copied_arrays(state.memory)
     vector = vector.astype(np.float64)
     before = vector.copy()
     theta = soft_threshold(vector, epoch.l1 / epoch.l2) if epoch.l1 else vector
