@@ -13,12 +13,11 @@ from skstruct.dask.mixing import fit_online
 from skstruct.dask.shard import count, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.dicts import SequenceVectorizer
-from skstruct.input.formats import Format, check_number, encode_labels
+from skstruct.input.formats import check_number, label_array, sorted_classes
 from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
 from skstruct.learning.objective import ParameterVector
 from skstruct.learning.solver import settings_of
-from skstruct.sequences import SequenceBatch
 from skstruct.taggers.crf import CRFTagger
 from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.utils.declared import unpack_strings
@@ -85,7 +84,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     scale : str or None
         Advice to scale the features.
     """
-    classes = None if classes is None else sort_classes(classes)
+    classes = None if classes is None else sorted_classes(classes)
     shards = workers.map(read, parts, (vectorizer, classes), keep=True)
     found = workers.map(getattr, [(shard, "summary") for shard in shards])
     merged = merge_classes(found)
@@ -254,14 +253,6 @@ class Checkpoints:
 # Labels and features of all shards
 
 
-def sort_classes(classes):
-    """Array of labels as ``fit`` of a tagger makes it; a ValueError if they are of two kinds."""
-    distinct = sorted(set(classes))
-    nothing = np.empty((len(distinct), 0))
-    one_sequence = SequenceBatch(nothing, [0, len(distinct)])
-    return encode_labels([distinct], one_sequence, Format.BATCH, name="classes")[0]
-
-
 def merge_classes(found):
     """Unite the labels of all shards.
 
@@ -293,7 +284,7 @@ def merge_classes(found):
     }
     _require_same(kinds, "The labels of partition {} are {}, but those of partition {} {}.")
     check_number(len(classes))
-    return sort_classes(classes)
+    return label_array(sorted(classes))
 
 
 def merge_columns(found, vectorizer):
