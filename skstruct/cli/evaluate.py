@@ -101,7 +101,7 @@ def _as_text(y):
     return [[label if label is None else str(label) for label in labels] for labels in y]
 
 
-def brief_scores(y_true, y_pred, scheme=None):
+def brief_scores(y_true, y_pred, scheme):
     """Text with the token accuracy and, for labels of chunks, their F1."""
     text = f"token accuracy {token_accuracy_score(y_true, y_pred):.4f}"
     reading = reading_of(scheme, y_true, y_pred)

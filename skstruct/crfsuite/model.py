@@ -154,7 +154,7 @@ def require_weights(n_weights, n_features, n_labels):
     )
 
 
-def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
+def chain_from_model(model, columns, codes, shape, *, max_bytes):
     """Weights of a CRFsuite model in the layout of the kernels.
 
     Parameters
@@ -164,7 +164,7 @@ def chain_from_model(model, columns, codes, shape, *, max_bytes=2**32):
         Column of each attribute, and code of each label.
     shape : tuple of int
         Numbers of columns and of labels.
-    max_bytes : int, default=2**32
+    max_bytes : float
         Memory limit of the weights.
 
     Returns

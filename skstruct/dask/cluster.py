@@ -166,7 +166,7 @@ class Cluster:
         with _large_graphs():
             return self.client.submit(partial(_constant, value), pure=False)
 
-    def _submit(self, function, shards, shared, first=0):
+    def _submit(self, function, shards, shared, first):
         """Futures of the calls for shards, numbered from `first` on."""
         import dask  # optional
         from dask.delayed import Delayed  # optional

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from skstruct.utils.messages import logger, overflowed, say
 
 
-class History:
-    """Equally long lists of numbers, one entry an epoch, with the seconds since the start.
+class History(dict):
+    """Lists of numbers by name, with an entry for each epoch and the seconds since the start.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ class History:
     """
 
     def __init__(self, earlier=None):
-        self._columns = {name: values.tolist() for name, values in (earlier or {}).items()}
-        self._start = perf_counter() - self._columns.get("time", [0.0])[-1]
+        super().__init__({name: values.tolist() for name, values in (earlier or {}).items()})
+        self._start = perf_counter() - self.get("time", [0.0])[-1]
 
     def add(self, *, epoch, **values):
         """Add an entry for an epoch.
@@ -47,26 +47,20 @@ class History:
             unknown = value is None or (name == "bound" and value == math.inf)
             if not (unknown or math.isfinite(value)):
                 raise overflowed(epoch)
-            self._columns.setdefault(name, []).append(math.nan if value is None else value)
+            self.setdefault(name, []).append(math.nan if value is None else value)
 
     def amend(self, **values):
         """Add more values to the entry of the last epoch."""
         for name, value in values.items():
-            self._columns.setdefault(name, []).append(value)
+            self.setdefault(name, []).append(value)
 
     def last(self):
         """Return the last entry, a dict."""
-        return {name: values[-1] for name, values in self._columns.items()}
-
-    def __contains__(self, name):
-        return name in self._columns
-
-    def __getitem__(self, name):
-        return self._columns[name]
+        return {name: values[-1] for name, values in self.items()}
 
     def arrays(self):
         """Return a dict with one array for each name."""
-        return {name: np.asarray(values) for name, values in self._columns.items()}
+        return {name: np.asarray(values) for name, values in self.items()}
 
 
 try:
