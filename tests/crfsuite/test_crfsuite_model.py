@@ -60,7 +60,10 @@ def assert_agrees(theirs, tagger, X, **tolerance):
     labellings = tagger.predict_nbest(X, n_best=1)
     results = zip(X, tagger.predict(X), tagger.predict_proba(X), labellings, strict=True)
     for x, labels, proba, (best,) in results:
-        assert theirs.tag(x) == labels
+        found = theirs.tag(x)
+        if found != labels:
+            # A tie, such as a perceptron may learn in some of the orders that CRFsuite draws.
+            assert_allclose(theirs.probability(labels), theirs.probability(found), **tolerance)
         expected = [[theirs.marginal(label, t) for label in classes] for t in range(len(x))]
         assert_allclose(proba, expected, **tolerance)
         assert_allclose(best.probability, theirs.probability(labels), **tolerance)
