@@ -14,8 +14,7 @@ from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.crfsuite.model import write_model as write_crfsuite
-from skstruct.input.schemes import scheme_of_classes
-from skstruct.spans import labels_of_spans
+from skstruct.input.schemes import labels_of_spans, scheme_of_classes
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import archived, load_archive
 
