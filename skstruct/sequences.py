@@ -140,6 +140,15 @@ class SequenceBatch(FrameConversions):
             self.transition_X = canonical(transition_X, "transition_X", self._place)
 
     @classmethod
+    def _of_valid(cls, X, offsets, transition_X=None):
+        """Batch of matrices that are as `__init__` would make them, without checks or copies."""
+        batch = cls.__new__(cls)
+        offsets.flags.writeable = False
+        batch.X, batch.offsets, batch.transition_X = X, offsets, transition_X
+        batch.feature_names, batch.keep_zeros = None, False
+        return batch
+
+    @classmethod
     def _of_tokens(cls, tokens, feature_names, make):
         """Batch whose matrix is that of the batch ``make()``, made when it is asked for.
 

@@ -54,12 +54,12 @@ def warn_of_unseen_values(reader, numbers):
     is_sentence = len(reader.offsets) == 2 and reader.n_rows < 5 * FEWEST_TOKENS
     if is_sentence or reader.n_rows < FEWEST_TOKENS:
         return
-    patterns = enumerate(reader.patterns)
-    own = [(i, p.fields[0]) for i, p in patterns if p.positions.tolist() == [0]]
-    if not own:
+    ends = reader.patterns.ends
+    lines = np.flatnonzero(np.diff(ends, prepend=0) == 1)
+    lines = lines[reader.patterns.positions[ends[lines] - 1] == 0, None]
+    if not len(lines):
         return
-    lines, fields = np.array(own).T[:, :, None]
-    tokens = _spread(reader.n_rows)
+    fields, tokens = reader.patterns.fields[ends[lines] - 1], _spread(reader.n_rows)
     # A function may give no value.
     n_given = (reader.tokens.codes[fields, reader.tokens.places[tokens]] >= 0).sum(axis=0)
     n_known = (numbers[lines, tokens] >= 0).sum(axis=0)

@@ -101,7 +101,7 @@ class LearningTemplateVectorizer(
             observer = reader.for_transitions()
             transitions, transition_matrix = learn_features(observer, min_freq, dtype)
         self._keep(reader.n_columns, features, transitions)
-        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+        return SequenceBatch._of_valid(matrix, reader.offsets, transition_X=transition_matrix)
 
     def _choose_lines(self, reader):
         """Leave out lines of the template, given a reader of all data."""
@@ -173,7 +173,7 @@ class LearningTemplateVectorizer(
         if self._transitions is not None:
             observer = reader.for_transitions()
             transition_matrix = self._transitions.find(observer, dtype, self.n_jobs)
-        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+        return SequenceBatch._of_valid(matrix, reader.offsets, transition_X=transition_matrix)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: the template line as CRF++ expands it.

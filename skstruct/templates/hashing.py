@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.base import BaseTemplateVectorizer
-from skstruct.templates.numbering import gather, hash_template, run_for_patterns
-from skstruct.templates.reader import parse_checked
+from skstruct.templates.numbering import gather, hash_templates, run_for_patterns
+from skstruct.templates.reader import compose_all, plan_of
 from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import set_module
 
@@ -98,7 +98,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         check_float_dtype(self.dtype)
         lines = self._given_lines()
         if not callable(lines):
-            parse_checked(lines, self._functions())
+            compose_all(plan_of(tuple(lines)), self._functions())
         return self
 
     def partial_fit(self, X=None, y=None) -> Self:
@@ -141,13 +141,14 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         matrix, transition_matrix = self._hash(reader, self.n_features), None
         if reader.observes_transitions:
             transition_matrix = self._hash(reader.for_transitions(), self.n_transition_features)
-        return SequenceBatch(matrix, reader.offsets, transition_X=transition_matrix)
+        return SequenceBatch._of_valid(matrix, reader.offsets, transition_X=transition_matrix)
 
     def _hash(self, reader, n_columns):
-        numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
+        numbers = np.empty((reader.n_patterns, reader.n_rows), np.int32)
 
-        def take_hashes(i):
-            hash_template(reader.tokens, reader.patterns[i], reader.pieces, n_columns, numbers[i])
+        def take_hashes(*bounds):
+            given = reader.tokens, reader.patterns, bounds, reader.pieces
+            hash_templates(*given, n_columns, numbers)
 
         run_for_patterns(take_hashes, reader, self.n_jobs)
         return gather(reader, numbers, n_columns, check_float_dtype(self.dtype))

@@ -9,22 +9,23 @@ from skstruct.features.unseen import warn_of_unseen_values
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
+    Tables,
     empty_slots,
     expand_group,
     expand_names,
     fill_slots,
-    find_values,
+    find_templates,
     gather,
     merge_equal_names,
     number_all,
-    number_template,
     order_features,
+    pattern_at,
     run_for_patterns,
     workspace,
 )
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.values import FunctionResults, Vocabulary, hash_pieces, renumber
+from skstruct.templates.values import Vocabulary, hash_pieces, renumber
 from skstruct.utils.declared import Array, Choice, Count, Declaration, Strings
 from skstruct.utils.persistence import Persistent
 
@@ -115,8 +116,8 @@ class LearntFeatures(Persistent):
         Hashes of the features' names.
     of_transitions : bool, default=False
         Features of transitions rather than of tokens.
-    memory : FunctionResults, default=None
-        Results of functions for the columns of the training data. By default, none.
+    memory : dict, default=None
+        Results of functions for the training data, see `ValueNumbers.memory`. By default, none.
     """
 
     _stored = {
@@ -185,28 +186,23 @@ class LearntFeatures(Persistent):
     def find(self, reader, dtype, n_jobs):
         """Look the features up in a batch; return a CSR matrix."""
         vocabulary, features, tables = self._tables()
-        shared = reader.vocabulary is vocabulary
-        if shared:
-            known = np.full(len(reader.pieces.hashes), -1, np.int32)
-            known[: len(self._values)] = np.arange(len(self._values), dtype=np.int32)
-        else:
+        # Values that are not learnt are numbered after those that are, and equal no code.
+        known = np.arange(len(reader.pieces.hashes), dtype=np.int32)
+        if reader.vocabulary is not vocabulary:
             known = vocabulary.codes_of(reader.values)
-        numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
+            tables = tables._replace(rows=np.full_like(tables.rows, -1))
+        numbers = np.empty((reader.n_patterns, reader.n_rows), np.int32)
+        n_fresh = max(len(known) - len(self._values), 0)
 
-        def find(i):
-            pattern, row = reader.patterns[i], numbers[i]
-            given = reader.tokens, pattern, reader.pieces, known, features
-            if shared and len(pattern.fields) == 1:
-                table = tables[pattern.group]
-                fresh = np.full(len(known) - len(table), NOT_FOUND_YET, np.int32)
-                find_values(*given, table, fresh, row)
-            else:
-                work = workspace(pattern, len(known), reader.n_rows)
-                number_template(*given, None, work, row)
+        def find(*bounds):
+            n_parts = max(map(reader.n_parts, range(*bounds)), default=0)
+            work = workspace(n_parts, len(known), reader.n_rows)
+            given = reader.tokens, reader.patterns, bounds, reader.pieces, known, features
+            find_templates(*given, tables, work, np.empty(n_fresh, np.int32), numbers)
 
         run_for_patterns(find, reader, n_jobs)
         for i in np.flatnonzero(numbers.min(axis=1, initial=0) <= -2):
-            self._compare_names(reader, reader.patterns[i], numbers[i])
+            self._compare_names(reader, pattern_at(reader.patterns, i), numbers[i])
         if not reader.of_transitions:
             warn_of_unseen_values(reader, numbers)
         return gather(reader, numbers, self.n_features_, dtype)
@@ -233,19 +229,19 @@ class LearntFeatures(Persistent):
     def _tables(self):
         """Vocabulary, hash table of features, and features by value of groups of one macro."""
         if not hasattr(self, "_lookup"):
-            results = self.__dict__.pop("_memory", None) or FunctionResults({}, {})
-            vocabulary = Vocabulary(self._values, results)
+            vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", None) or {})
             features = Features(
                 self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
             )
             fill_slots(features, self.n_features_)
-            tables = {}
-            for group, literals in enumerate(self._literals()):
-                if len(literals) == 2:
-                    members = np.flatnonzero(self._groups == group)
-                    tables[group] = np.full(len(self._values), NOT_FOUND_YET, np.int32)
-                    tables[group][self._codes[members, 0]] = members
-            self._lookup = vocabulary, features, tables
+            singles = [g for g, literals in enumerate(self._literals()) if len(literals) == 2]
+            rows = np.full(self._n_groups, -1)
+            rows[singles] = np.arange(len(singles))
+            table = np.full((len(singles), len(self._values)), NOT_FOUND_YET, np.int32)
+            for row, group in zip(table, singles, strict=True):
+                members = np.flatnonzero(self._groups == group)
+                row[self._codes[members, 0]] = members
+            self._lookup = vocabulary, features, Tables(rows, table)
         return self._lookup
 
     def _literals(self):

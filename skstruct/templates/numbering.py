@@ -50,6 +50,16 @@ class Pattern(NamedTuple):
     group: int  # the same for templates with the same text
 
 
+class Patterns(NamedTuple):
+    """Templates one after the other, so that a kernel takes all of them; see `pattern_at`."""
+
+    ends: np.ndarray  # (n_templates,) int64, number of parts up to the end of each
+    fields: np.ndarray
+    positions: np.ndarray
+    literals: Pieces
+    groups: np.ndarray  # (n_templates,) int64
+
+
 class Features(NamedTuple):
     """Combinations numbered so far, in a hash table; codes distinguish equal hashes."""
 
@@ -59,10 +69,17 @@ class Features(NamedTuple):
     slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
 
 
+class Tables(NamedTuple):
+    """Features by value, for groups with one macro."""
+
+    rows: np.ndarray  # (n_groups,) int64, row of each group in the table; -1: none
+    features: np.ndarray  # (n_tables, n_values) int32
+
+
 class Workspace(NamedTuple):
     """Direct-mapped cache of the combinations seen last, and those of a block that it lacks."""
 
-    keys: np.ndarray  # (power of two,) int64, packed codes; -1: free
+    keys: np.ndarray  # (power of two or 0,) int64, packed codes; -1: free
     numbers: np.ndarray  # (power of two,) int32
     rows: np.ndarray  # (_BLOCK,) int64
     hashes: np.ndarray  # (_BLOCK,) uint64
@@ -74,20 +91,34 @@ def empty_slots(n_features):
     return np.full(1 << max(2 * n_features, 8).bit_length(), -1, np.int64)
 
 
-def workspace(pattern, n_values, n_rows):
+def workspace(n_parts, n_values, n_rows):
     """Make the workspace of `number_template`; no cache if packed codes could overflow.
 
     Text is repetitive, so the cache saves most look-ups in the large table of features.
     """
     size = 1 << min(max(2 * n_rows - 1, 15).bit_length(), 15)
-    if n_values ** len(pattern.fields) >= 2**62:
+    if n_values**n_parts >= 2**62:
         size = 0
     return Workspace(
-        np.full(size, -1, np.int64),
+        np.empty(size, np.int64),
         np.empty(size, np.int32),
         np.empty(_BLOCK, np.int64),
         np.empty(_BLOCK, np.uint64),
         np.empty(_BLOCK, np.int64),
+    )
+
+
+@inner_lean_jit
+def pattern_at(patterns, i):
+    """Pattern of a template."""
+    start, end = patterns.ends[i - 1] if i else 0, patterns.ends[i]
+    hashes, powers = patterns.literals
+    # Each template has one text more than parts.
+    return Pattern(
+        patterns.fields[start:end],
+        patterns.positions[start:end],
+        Pieces(hashes[start + i : end + i + 1], powers[start + i : end + i + 1]),
+        patterns.groups[i],
     )
 
 
@@ -100,7 +131,8 @@ def number_all(reader):
     numbers : ndarray of shape (n_templates, n_rows), dtype int32
         Numbers at each row, -1 for no feature.
     """
-    width = max(len(pattern.fields) for pattern in reader.patterns)
+    patterns = [pattern_at(reader.patterns, i) for i in range(reader.n_patterns)]
+    width = max(len(pattern.fields) for pattern in patterns)
     features = Features(
         np.empty(0, np.uint64),
         np.empty((0, width), np.int32),
@@ -109,12 +141,13 @@ def number_all(reader):
     )
     n_values, n_features = len(reader.pieces.hashes), 0
     known = np.arange(n_values, dtype=np.int32)
-    numbers = np.empty((len(reader.patterns), reader.n_rows), np.int32)
-    for pattern, row in zip(reader.patterns, numbers, strict=True):
+    numbers = np.empty((len(patterns), reader.n_rows), np.int32)
+    for pattern, row in zip(patterns, numbers, strict=True):
         n_new = min(reader.n_rows, n_values ** len(pattern.fields))
         features = _grown(features, n_features, n_features + n_new)
         given = reader.tokens, pattern, reader.pieces, known, features, n_features
-        n_features = number_template(*given, workspace(pattern, n_values, reader.n_rows), row)
+        work = workspace(len(pattern.fields), n_values, reader.n_rows)
+        n_features = number_template(*given, work, row)
     return Features(*(a[:n_features] for a in features[:3]), features.slots), numbers
 
 
@@ -252,9 +285,11 @@ def expand_group(literals, values, codes):
 
 
 def run_for_patterns(function, reader, n_jobs):
-    """Call a function with the number of each pattern, in threads if the batch is large."""
-    enough = reader.n_rows >= _ROWS_FOR_THREADS
-    return run_tasks(function, len(reader.patterns), n_jobs if enough else 1)
+    """Call ``function(first, last)`` for ranges of patterns, in threads if the batch is large."""
+    if reader.n_rows < _ROWS_FOR_THREADS:
+        function(0, reader.n_patterns)
+    else:
+        run_tasks(lambda i: function(i, i + 1), reader.n_patterns, n_jobs)
 
 
 @lean_jit
@@ -391,13 +426,32 @@ def _number(h, tokens, pattern, known, place, features, n_features):
 
 
 @lean_jit
-def find_values(tokens, pattern, values, known, features, table, fresh, numbers):
+def find_templates(tokens, patterns, bounds, values, known, features, tables, work, fresh, numbers):
+    """Look up the combinations of some templates, from ``bounds[0]`` to ``bounds[1]``.
+
+    See `number_template` for the numbers. `fresh` is workspace for the values without a place in
+    the tables.
+    """
+    for i in range(bounds[0], bounds[1]):
+        pattern, row = pattern_at(patterns, i), numbers[i]
+        table = tables.rows[pattern.group]
+        if table >= 0:
+            of_values = tables.features[table]
+            _find_values(tokens, pattern, values, known, features, of_values, fresh, row)
+        else:
+            number_template(tokens, pattern, values, known, features, None, work, row)
+
+
+@inner_lean_jit
+def _find_values(tokens, pattern, values, known, features, table, fresh, numbers):
     """Number the features of a template with one macro, from tables of its values.
 
-    `table` has the features of the first values, and `fresh` those of the others, found on the way,
-    or NOT_FOUND_YET. See `number_template` for the numbers.
+    `table` has the features of the first values, and `fresh` gets those of the others, found on
+    the way.
     """
     n_known = len(table)
+    for k in range(len(fresh)):
+        fresh[k] = NOT_FOUND_YET
     codes, position = tokens.codes[pattern.fields[0]], pattern.positions[0]
     for r in range(len(numbers)):
         place = tokens.places[r]
@@ -459,6 +513,8 @@ def number_template(tokens, pattern, values, known, features, n_features, work, 
     rows that are not found get -1. Where only the name could tell, they get ``-2 - n``, where ``n``
     is the feature with the same hash.
     """
+    for k in range(len(work.keys)):
+        work.keys[k] = -1
     for start in range(0, len(numbers), _BLOCK):
         end = min(start + _BLOCK, len(numbers))
         n = _prepare_block(tokens, pattern, values, start, end, features, work, numbers)
@@ -474,11 +530,13 @@ def number_template(tokens, pattern, values, known, features, n_features, work, 
 
 
 @lean_jit
-def hash_template(tokens, pattern, values, n_columns, numbers):
-    """Map the combination at each row to a column by its hash."""
-    for r in range(len(numbers)):
-        place = tokens.places[r]
-        numbers[r] = -1
-        if _packed(tokens, pattern, 0, place)[1]:
-            h = _mixed(_hash_at(tokens, pattern, values, place))
-            numbers[r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)
+def hash_templates(tokens, patterns, bounds, values, n_columns, numbers):
+    """Map the combinations of some templates to columns by their hashes."""
+    for i in range(bounds[0], bounds[1]):
+        pattern = pattern_at(patterns, i)
+        for r in range(numbers.shape[1]):
+            place = tokens.places[r]
+            numbers[i, r] = -1
+            if _packed(tokens, pattern, 0, place)[1]:
+                h = _mixed(_hash_at(tokens, pattern, values, place))
+                numbers[i, r] = np.int64((h >> _HALF) * np.uint64(n_columns) >> _HALF)

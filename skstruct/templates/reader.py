@@ -1,15 +1,79 @@
 """Batches of tokens in the layout of the template kernels."""
 
+from collections import defaultdict
 from copy import copy
-from itertools import accumulate
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.features.columns import TokenColumns
-from skstruct.templates.numbering import Pattern, Pieces, Tokens
+from skstruct.templates.numbering import Patterns, Pieces, Tokens
 from skstruct.templates.syntax import FunctionError, compose, parse_template
-from skstruct.templates.values import ValueNumbers, hash_pieces, renumber
+from skstruct.templates.values import NOT_KEPT, ValueNumbers, hash_pieces, renumber
 from skstruct.utils.messages import place
+
+
+class Plan(NamedTuple):
+    """What the lines of a template say about every batch."""
+
+    # By column the macros that differ in functions or pattern, and the lines they come from.
+    sources: dict  # of int to list of (Macro, str)
+    absolute: dict  # of Macro.field to (Macro, field of the source)
+    fields: dict  # of Macro.field to int
+    reach: int  # most tokens from the current one, or from an end of the sequence
+    margin: int  # most tokens from the current one
+    kinds: tuple  # literals of the groups, and Patterns: those of tokens and those of transitions
+
+
+@lru_cache(maxsize=128)
+def plan_of(lines):
+    """Plan of the lines of a template, a tuple."""
+    return _plan(parse_template(lines))
+
+
+def _plan(templates):
+    macros = [(macro, template.where) for template in templates for macro in template.macros]
+    sources, absolute = defaultdict(dict), {}
+    for macro, where in macros:
+        sources[macro.column].setdefault(macro.source, (macro, where))
+    sources = {column: list(found.values()) for column, found in sources.items()}
+    together = [macro for found in sources.values() for macro, _ in found]
+    number = {macro.source: field for field, macro in enumerate(together)}
+    fields = {(source, None): field for source, field in number.items()}
+    for macro, _ in macros:
+        if macro.absolute and macro.field not in fields:
+            fields[macro.field] = len(fields)
+            absolute[macro.field] = macro, number[macro.source]
+    return Plan(
+        sources,
+        absolute,
+        fields,
+        max((abs(macro.offset) for macro, _ in macros), default=0),
+        max((abs(macro.position) for macro, _ in macros), default=0),
+        tuple(_patterns(*_group(templates, kind), fields) for kind in (False, True)),
+    )
+
+
+def _patterns(groups, templates, fields):
+    """Texts of groups, and their templates as kernels take them."""
+    macros = [macro for template in templates for macro in template.macros]
+    patterns = Patterns(
+        np.cumsum([len(template.macros) for template in templates], dtype=np.int64),
+        np.array([fields[macro.field] for macro in macros], np.int64),
+        np.array([macro.position for macro in macros], np.int64),
+        hash_pieces([literal for template in templates for literal in template.literals]),
+        np.array([groups.index(template.literals) for template in templates], np.int64),
+    )
+    return groups, patterns
+
+
+def compose_all(plan, functions):
+    """Functions of the macros of each column, and the template lines, for messages."""
+    return {
+        column: [(compose(macro, functions, where), where) for macro, where in macros]
+        for column, macros in plan.sources.items()
+    }
 
 
 class TemplateReader:
@@ -40,110 +104,102 @@ class TemplateReader:
         self._functions = functions
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
-        # Texts around macros, and templates: those of tokens, and those of transitions.
-        self._templates = ([], []), ([], [])
+        self._plan, self._composed = None, {}
         if self.lines is not None:
-            self._set_templates(lines)
+            self._set_lines(lines)
         columns = TokenColumns(X, self._wanted)
         self.n_columns = columns.n_columns
         self.offsets = columns.offsets
         self.n_rows = int(columns.offsets[-1])
-        if self.n_columns is None:
-            # All sequences are empty, so no template makes a feature.
-            self._templates = [(literals, []) for literals, _ in self._templates]
-        else:
+        if self._plan is None:
+            # All sequences are empty, and the template depends on the number of columns.
+            self._plan = _plan(())
+        if self.n_columns is not None:
             for i, make in enumerate(derive, start=columns.n_columns):
                 columns.values[i], columns.codes[i] = make(
                     columns.values[0], columns.codes[0], columns.offsets
                 )
         self._read_fields(columns)
+        self._set_kind(of_transitions=False)
 
-    def _set_templates(self, lines):
+    def _set_lines(self, lines):
         self.lines = lines
-        templates = parse_checked(lines, self._functions)
-        self._templates = [_group(templates, of_transitions) for of_transitions in (False, True)]
+        self._plan = plan_of(tuple(lines))
+        self._composed = compose_all(self._plan, self._functions)
 
     @property
     def observes_transitions(self):
         """True if some lines of the template make features of transitions."""
-        return len(self._templates[1][0]) > 0
+        return len(self._plan.kinds[True][0]) > 0
 
     def for_transitions(self):
         """Return the same batch with the templates of features of transitions."""
         other = copy(self)
-        other._set_patterns(of_transitions=True)
+        other._set_kind(of_transitions=True)
         return other
+
+    def _set_kind(self, of_transitions):
+        self.of_transitions = of_transitions
+        self.literals, self.patterns = self._plan.kinds[of_transitions]
+
+    @property
+    def n_patterns(self):
+        """Number of templates."""
+        return len(self.patterns.groups)
+
+    def n_parts(self, i):
+        """Number of macros of a template."""
+        return len(self.literals[self.patterns.groups[i]]) - 1
 
     def _wanted(self, n_columns):
         if self.lines is None:
-            self._set_templates(self._make_lines(n_columns))
-        templates = self._all_templates()
-        for template in templates:
-            for macro in template.macros:
-                if macro.column >= n_columns + len(self._derive):
-                    raise ValueError(
-                        f"{template.where}: there is no column {macro.column}; tokens have "
-                        f"{n_columns} column(s), counted from 0."
-                    )
-        wanted = {macro.column for template in templates for macro in template.macros}
-        own = {column for column in wanted if column < n_columns}
+            self._set_lines(self._make_lines(n_columns))
+        for column, ((_, where), *_) in self._plan.sources.items():
+            if column >= n_columns + len(self._derive):
+                raise ValueError(
+                    f"{where}: there is no column {column}; tokens have {n_columns} column(s), "
+                    "counted from 0."
+                )
+        own = {column for column in self._plan.sources if column < n_columns}
         return own | {0} if self._derive else own
 
     def _read_fields(self, columns):
-        macros = [(m, t.where) for t in self._all_templates() for m in t.macros]
-        reach = max((abs(m.offset) for m, _ in macros), default=0)
-        margin = max((abs(m.position) for m, _ in macros), default=0)
-        numbers = self._numbers
-        before = numbers.of([f"_B-{i}" for i in range(1, reach + 1)])
-        after = numbers.of([f"_B+{i}" for i in range(1, reach + 1)])
-        # Values of each macro, for the distinct values of its column and then for each token.
-        made = {}
-        for macro, where in macros:
-            if macro.source not in made:
-                steps = compose(macro, self._functions, where)
-                values = columns.values[macro.column]
-                try:
-                    made[macro.source] = numbers.of_macro(macro, values, steps, where)
-                except FunctionError as error:
-                    message, value = error.args
-                    row = np.argmax(columns.codes[macro.column] == values.index(value))
-                    where = place(self.offsets, row)
-                    raise ValueError(f"{where}: {message}") from error.__cause__
-        keys = {macro.field: macro for macro, _ in macros}
-        counts = np.diff(self.offsets)
+        plan, numbers, margin = self._plan, self._numbers, self._plan.margin
+        reach = range(1, plan.reach + 1)
+        outside = [f"_B{sign}{i}" for sign in "-+" for i in reach]
+        before, after = np.array(numbers.of(outside), np.int32).reshape(2, -1)
+        ends = np.append(before[:margin], after[:margin])
+        counts, near = np.diff(self.offsets), np.arange(margin)
         shifts = margin * (2 * np.arange(len(counts)) + 1)
-        places, near = np.arange(self.n_rows) + np.repeat(shifts, counts), np.arange(margin)
-        fields = np.empty((len(keys), self.n_rows + 2 * margin * len(counts)), np.int32)
-        fields[:, (self.offsets[:-1] + shifts)[:, None] - 1 - near] = before[:margin]
-        fields[:, (self.offsets[1:] + shifts)[:, None] + near] = after[:margin]
-        for row, macro in zip(fields, keys.values(), strict=True):
-            codes = made[macro.source][columns.codes[macro.column]]
-            if macro.absolute:
-                codes = _at_absolute(codes, self.offsets, macro.offset, before, after)
-            row[places] = codes
+        places = np.arange(self.n_rows) + np.repeat(shifts, counts)
+        # Where the code at each place is found: among those of the ends, or after them.
+        which = np.empty(self.n_rows + 2 * margin * len(counts), np.int64)
+        which[(self.offsets[:-1] + shifts)[:, None] - 1 - near] = near
+        which[(self.offsets[1:] + shifts)[:, None] + near] = margin + near
+        fields, n = np.empty((len(plan.fields), len(which)), np.int32), 0
+        for column, macros in self._composed.items():
+            codes = self._codes_of(columns, column, macros)
+            which[places] = 2 * margin + columns.codes.get(column, 0)
+            table = np.concatenate([np.tile(ends, (len(codes), 1)), codes], axis=1)
+            # In place: mode "clip" does not buffer the output.
+            np.take(table, which, axis=1, out=fields[n : n + len(codes)], mode="clip")
+            n += len(codes)
+        for number, (macro, source) in enumerate(plan.absolute.values(), start=n):
+            codes = fields[source][places]
+            fields[number] = -1
+            fields[number, places] = _at_absolute(codes, self.offsets, macro.offset, before, after)
         self.tokens = Tokens(fields, places)
         self.pieces = numbers.pieces()
-        self._field_of = {key: number for number, key in enumerate(keys)}
-        self._set_patterns(of_transitions=False)
 
-    def _set_patterns(self, of_transitions):
-        self.of_transitions = of_transitions
-        self.literals, templates = self._templates[of_transitions]
-        # At once: for a single short text, a call for each template would show.
-        literals = hash_pieces([literal for t in templates for literal in t.literals])
-        ends = accumulate(len(template.literals) for template in templates)
-        self.patterns = [
-            Pattern(
-                np.array([self._field_of[macro.field] for macro in template.macros], np.int64),
-                np.array([macro.position for macro in template.macros], np.int64),
-                Pieces(*(part[end - len(template.literals) : end] for part in literals)),
-                self.literals.index(template.literals),
-            )
-            for template, end in zip(templates, ends, strict=True)
-        ]
-
-    def _all_templates(self):
-        return [template for _, templates in self._templates for template in templates]
+    def _codes_of(self, columns, column, macros):
+        """Codes of the results of the macros of a column, for its distinct values."""
+        values = columns.values.get(column, [])
+        try:
+            return self._numbers.of_macros(column, values, macros)
+        except FunctionError as error:
+            message, value = error.args
+            row = np.argmax(columns.codes[column] == values.index(value))
+            raise ValueError(f"{place(self.offsets, row)}: {message}") from error.__cause__
 
     def leave_out_repeats(self, share, always):
         """Leave out lines whose values are those of an earlier line at nearly all tokens.
@@ -155,16 +211,19 @@ class TemplateReader:
         always : collection of str
             Lines that stay in any case.
         """
-        first, seen, kept = _first_alike(self.tokens, share), set(), []
+        read, first = self._plan.fields, _first_alike(self.tokens, share)
+        seen, kept = set(), []
         for line, template in zip(self.lines, parse_template(self.lines), strict=True):
-            key = tuple((first[self._field_of[m.field]], m.position) for m in template.macros)
+            key = tuple((first[read[m.field]], m.position) for m in template.macros)
             stays = line in always or template.observes_transitions
             if stays or not (key and key in seen):
                 kept.append(line)
                 seen.add(key)
         if len(kept) < len(self.lines):
-            self._set_templates(kept)
-            self._set_patterns(of_transitions=False)
+            self._set_lines(kept)
+            codes = self.tokens.codes[[read[field] for field in self._plan.fields]]
+            self.tokens = self.tokens._replace(codes=codes)
+            self._set_kind(of_transitions=False)
 
     @property
     def values(self):
@@ -179,8 +238,9 @@ class TemplateReader:
         self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
 
     def memory(self, kept):
-        """Results of functions, renumbered for the values that are kept."""
-        return self._numbers.memory(kept)
+        """Results of functions, of which those that are kept are renumbered."""
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        return self._numbers.memory(np.where(kept, number, NOT_KEPT))
 
     def codes_at(self, pattern, rows):
         """Codes of a pattern's values at some rows, of shape (n_rows, n_parts)."""
@@ -201,15 +261,6 @@ def _first_alike(tokens, share):
                 break
         first.append(found)
     return first
-
-
-def parse_checked(lines, functions):
-    """Parse a template; raise an error for unknown functions, before any data are read."""
-    templates = parse_template(lines)
-    for template in templates:
-        for macro in template.macros:
-            compose(macro, functions, template.where)
-    return templates
 
 
 def group_literals(templates, *, of_transitions=False):

@@ -1,9 +1,8 @@
 """Values of macros, numbered."""
 
 from collections import defaultdict
-from itertools import accumulate, compress, count, repeat
+from itertools import accumulate, count, repeat
 from operator import is_
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,51 +13,59 @@ from skstruct.templates.syntax import apply
 _BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
     1, 2**64, 256, dtype=np.uint64, endpoint=False
 )
-_NOT_KEPT = np.int32(-2)
-
-
-class FunctionResults(NamedTuple):
-    """Results of functions so far, so that they need not be called again."""
-
-    columns: dict  # distinct values of each column
-    # By source (see Macro.source) the functions, in order, and the number of each value's result;
-    # -1: None; -2: not in the vocabulary.
-    numbers: dict
+NOT_KEPT = np.int32(-2)
+# Values of a column whose results are remembered, or as many as were learnt if these are more.
+_MOST_RESULTS = 1 << 16
 
 
 class Vocabulary:
-    """Learnt values, and the results of functions for the training data.
+    """Learnt values, and the results of functions so far.
 
     Parameters
     ----------
     values : list of str
         In the order of their numbers.
-    memory : FunctionResults
+    memory : dict
+        Results of functions for the training data, see `ValueNumbers.memory`.
     """
 
     def __init__(self, values, memory):
         self.values = values
-        self._number = dict(zip(values, count()))
+        self.number = {None: -1, **dict(zip(values, count()))}
         self.pieces = hash_pieces(values)
-        self._results = memory.numbers
-        self._places = {c: dict(zip(v, count())) for c, v in memory.columns.items()}
+        self._results = {
+            column: (steps, dict(zip(texts, map(bytes, codes.T.copy()), strict=True)))
+            for column, (steps, texts, codes) in memory.items()
+        }
 
     def codes_of(self, values):
         """Return the numbers of strings, -1 for unknown ones."""
-        return _look_up(self._number, values)
+        return np.fromiter(map(self.number.get, values, repeat(-1)), np.int32, len(values))
 
-    def places(self, column, values):
-        """Positions among the training values of a column, -1 for new ones; None if unknown."""
-        return _look_up(self._places[column], values) if column in self._places else None
+    def results(self, column, steps):
+        """Codes of the results of functions by the values of a column; may be added to.
 
-    def recall(self, source, steps, places):
-        """Numbers of the results of functions for training values; -2 if not recorded."""
-        known, codes = self._results.get(source, ((), ()))
+        Parameters
+        ----------
+        column : int
+        steps : list of list of callable
+            Functions of each macro.
+
+        Returns
+        -------
+        results : dict of str to bytes
+            The codes, as int32, of the results of all macros for a value: -1 for None, and -2 for
+            those that have no number.
+        """
+        known, results = self._results.get(column, ((), {}))
         # The user may have replaced functions by others with the same name.
-        if len(known) != len(steps) or not all(map(is_, known, steps)):
-            return np.full(len(places), _NOT_KEPT)
-        # The last entry serves new values, at position -1.
-        return np.append(codes, _NOT_KEPT)[places]
+        same = len(known) == len(steps) and all(
+            len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(known, steps, strict=True)
+        )
+        if not same or len(results) > max(_MOST_RESULTS, len(self.values)):
+            results = {}
+            self._results[column] = steps, results
+        return results
 
 
 class ValueNumbers:
@@ -72,10 +79,10 @@ class ValueNumbers:
 
     def __init__(self, vocabulary=None):
         self._vocabulary = vocabulary
-        n_known = 0 if vocabulary is None else len(vocabulary.values)
-        self._new = defaultdict(count(n_known).__next__)
-        self._results = FunctionResults({}, {})
-        self._places = {}
+        self._known = {None: -1} if vocabulary is None else vocabulary.number
+        self._n_known = len(self._known) - 1
+        self._new = defaultdict(count(self._n_known).__next__)
+        self._memory = {}
 
     @property
     def values(self):
@@ -92,42 +99,42 @@ class ValueNumbers:
 
     def of(self, values):
         """Return the numbers of strings, -1 for None."""
-        if None in values:
-            codes = np.full(len(values), -1, np.int32)
-            present = [value is not None for value in values]
-            codes[present] = self.of(list(compress(values, present)))
-            return codes
-        if self._vocabulary is None:
-            return np.fromiter(map(self._new.__getitem__, values), np.int32, len(values))
-        codes = self._vocabulary.codes_of(values)
-        missing = np.flatnonzero(codes < 0)
-        codes[missing] = [self._new[values[i]] for i in missing.tolist()]
-        return codes
+        find, new = self._known.get, self._new
+        return [new[v] if (code := find(v)) is None else code for v in values]
 
-    def of_macro(self, macro, values, steps, where):
-        """Return the numbers of a macro's results for the distinct values of its column.
+    def of_macros(self, column, values, macros):
+        """Return the numbers of the results of all macros of a column.
 
         Parameters
         ----------
-        macro : Macro
+        column : int
         values : list of str
-        steps : list of callable
-            Functions of the macro.
-        where : str
-            The template line, for messages.
+            Distinct values of the column.
+        macros : list of (list of callable, str)
+            Functions of each macro, and the template line for messages.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_macros, n_values), dtype int32
         """
-        if not steps:
-            return self.of(values)
-        codes = np.full(len(values), _NOT_KEPT)
-        if macro.column not in self._places and self._vocabulary is not None:
-            self._places[macro.column] = self._vocabulary.places(macro.column, values)
-        places = self._places.get(macro.column)
-        if places is not None:
-            codes = self._vocabulary.recall(macro.source, steps, places)
-        fresh = np.flatnonzero(codes == _NOT_KEPT)
-        codes[fresh] = self.of(apply(steps, [values[i] for i in fresh.tolist()], where))
-        self._results.columns[macro.column] = values
-        self._results.numbers[macro.source] = steps, codes
+        steps = [functions for functions, _ in macros]
+        if not any(steps):
+            return np.array([self.of(values)], np.int32)
+        results = {} if self._vocabulary is None else self._vocabulary.results(column, steps)
+        nothing = np.full(len(macros), NOT_KEPT).tobytes()
+        found = b"".join(map(results.get, values, repeat(nothing)))
+        codes = np.frombuffer(found, np.int32).reshape(-1, len(macros)).T.copy()
+        for row, (functions, where) in zip(codes, macros, strict=True):
+            fresh = np.flatnonzero(row == NOT_KEPT).tolist()
+            if fresh:
+                row[fresh] = self.of(apply(functions, [values[i] for i in fresh], where))
+        if self._vocabulary is None:
+            self._memory[column] = steps, values, codes
+        else:
+            kept = np.where(codes < self._n_known, codes, NOT_KEPT).T
+            for i, value in enumerate(values):
+                if value not in results:
+                    results[value] = kept[i].tobytes()
         return codes
 
     def sort(self):
@@ -145,36 +152,33 @@ class ValueNumbers:
         self._new = dict(zip(map(values.__getitem__, order), count()))
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        self._results = self._renumbered(rank)
+        self._memory = self.memory(rank)
         return np.array(order, np.int64), rank
 
-    def memory(self, kept):
-        """Results of functions, renumbered for the values that are kept.
+    def memory(self, number):
+        """Results of functions for the columns of the data.
 
         Parameters
         ----------
-        kept : ndarray of shape (n_values,), dtype bool
-        """
-        return self._renumbered(
-            np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), _NOT_KEPT)
-        )
+        number : ndarray of shape (n_values,), dtype int32
+            New numbers of the values; -2 for those that are not kept.
 
-    def _renumbered(self, number):
-        numbers = {
-            source: (steps, renumber(number, codes))
-            for source, (steps, codes) in self._results.numbers.items()
+        Returns
+        -------
+        memory : dict
+            By column the functions of its macros, its distinct values, and the numbers of the
+            results, ndarray of shape (n_macros, n_values).
+        """
+        return {
+            column: (steps, values, renumber(number, codes))
+            for column, (steps, values, codes) in self._memory.items()
         }
-        return self._results._replace(numbers=numbers)
 
 
 def renumber(number, codes):
     """Map codes to new numbers; -1 stays -1."""
     # The last entry serves code -1.
     return np.append(number, np.int32(-1))[codes]
-
-
-def _look_up(number, values):
-    return np.fromiter(map(number.get, values, repeat(-1)), np.int32, len(values))
 
 
 def hash_pieces(strings):

@@ -28,6 +28,7 @@ from skstruct import (
 from skstruct.datasets import load_addresses, read_conll
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 from skstruct.templates import values as template_values
+from skstruct.templates.reader import plan_of
 
 X_SMALL = [
     [("the", "DT"), ("cat", "NN"), ("sat", "VBD")],
@@ -126,9 +127,11 @@ def test_features_whose_hashes_collide_are_told_apart(lines, X_train, X_test):
     try:
         # All names of one length have the same hash.
         template_values._BYTE_HASHES = np.full(256, 7, np.uint64)
+        plan_of.cache_clear()
         check_against_twin(lines, X_train, X_test)
     finally:
         template_values._BYTE_HASHES = hashes
+        plan_of.cache_clear()
 
 
 def test_templates_with_many_parts():
