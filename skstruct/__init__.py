@@ -20,8 +20,7 @@ from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.prediction import Labelling, Span
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
-from skstruct.templates.base import TemplateVectorizer
-from skstruct.templates.hashing import HashingTemplateVectorizer
+from skstruct.templates.base import HashingTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 `dicts` is the entry: `SequenceVectorizer` makes a batch of feature dicts. `embeddings` has that of
 word vectors, `union` combines the outputs of several vectorisers, and `mixin` checks the features
-of the estimators' input. `tokens` reads dicts and attribute strings, and `columns` tuples. `unseen`
-warns of batches that have nothing in common with the training data.
+of the estimators' input. `tokens` reads dicts and attribute strings, and `columns` tuples. `base`
+has what the vectorisers have in common.
 """
 
 from skstruct.features.dicts import SequenceVectorizer

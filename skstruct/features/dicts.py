@@ -13,7 +13,11 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.base import LearningVectorizer
+from skstruct.features.base import (
+    FEWEST_TOKENS,
+    LearningVectorizer,
+    warn_of_unseen_attributes,
+)
 from skstruct.features.tokens import (
     NO_COLUMN,
     KnownCodes,
@@ -23,7 +27,6 @@ from skstruct.features.tokens import (
     renumber,
     to_batch,
 )
-from skstruct.features.unseen import FEWEST_TOKENS, warn_of_unseen_attributes
 from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings

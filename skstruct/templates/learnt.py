@@ -4,8 +4,8 @@ from itertools import compress, count
 
 import numpy as np
 
+from skstruct.features.base import warn_of_unseen_values
 from skstruct.features.tokens import keep_frequent
-from skstruct.features.unseen import warn_of_unseen_values
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
