@@ -3,6 +3,7 @@
 from collections import defaultdict
 from copy import copy
 from functools import lru_cache
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,9 @@ from skstruct.utils.messages import place
 class Plan(NamedTuple):
     """What the lines of a template say about every batch."""
 
-    # By column the macros that differ in functions or pattern, and the lines they come from.
-    sources: dict  # of int to list of (Macro, str)
-    absolute: dict  # of Macro.field to (Macro, field of the source)
-    fields: dict  # of Macro.field to int
+    # By column and Macro.source the first macro, and where its line is.
+    sources: dict  # of int to dict of tuple to (Macro, str)
+    fields: dict  # numbers of Macro.field: all sources, those of a column together, then absolute
     reach: int  # most tokens from the current one, or from an end of the sequence
     margin: int  # most tokens from the current one
     kinds: tuple  # literals of the groups, and Patterns: those of tokens and those of transitions
@@ -34,20 +34,14 @@ def plan_of(lines):
 
 def _plan(templates):
     macros = [(macro, template.where) for template in templates for macro in template.macros]
-    sources, absolute = defaultdict(dict), {}
+    sources = defaultdict(dict)
     for macro, where in macros:
         sources[macro.column].setdefault(macro.source, (macro, where))
-    sources = {column: list(found.values()) for column, found in sources.items()}
-    together = [macro for found in sources.values() for macro, _ in found]
-    number = {macro.source: field for field, macro in enumerate(together)}
-    fields = {(source, None): field for source, field in number.items()}
-    for macro, _ in macros:
-        if macro.absolute and macro.field not in fields:
-            fields[macro.field] = len(fields)
-            absolute[macro.field] = macro, number[macro.source]
+    fields = [(source, None) for found in sources.values() for source in found]
+    fields += [macro.field for macro, _ in macros]
+    fields = dict(zip(dict.fromkeys(fields), count()))
     return Plan(
         sources,
-        absolute,
         fields,
         max((abs(macro.offset) for macro, _ in macros), default=0),
         max((abs(macro.position) for macro, _ in macros), default=0),
@@ -71,8 +65,8 @@ def _patterns(groups, templates, fields):
 def compose_all(plan, functions):
     """Functions of the macros of each column, and the template lines, for messages."""
     return {
-        column: [(compose(macro, functions, where), where) for macro, where in macros]
-        for column, macros in plan.sources.items()
+        column: [(compose(macro, functions, where), where) for macro, where in found.values()]
+        for column, found in plan.sources.items()
     }
 
 
@@ -154,8 +148,9 @@ class TemplateReader:
     def _wanted(self, n_columns):
         if self.lines is None:
             self._set_lines(self._make_lines(n_columns))
-        for column, ((_, where), *_) in self._plan.sources.items():
+        for column, found in self._plan.sources.items():
             if column >= n_columns + len(self._derive):
+                _, where = next(iter(found.values()))
                 raise ValueError(
                     f"{where}: there is no column {column}; tokens have {n_columns} column(s), "
                     "counted from 0."
@@ -176,18 +171,19 @@ class TemplateReader:
         which = np.empty(self.n_rows + 2 * margin * len(counts), np.int64)
         which[(self.offsets[:-1] + shifts)[:, None] - 1 - near] = near
         which[(self.offsets[1:] + shifts)[:, None] + near] = margin + near
-        fields, n = np.empty((len(plan.fields), len(which)), np.int32), 0
+        fields, first = np.empty((len(plan.fields), len(which)), np.int32), 0
         for column, macros in self._composed.items():
             codes = self._codes_of(columns, column, macros)
             which[places] = 2 * margin + columns.codes.get(column, 0)
             table = np.concatenate([np.tile(ends, (len(codes), 1)), codes], axis=1)
             # In place: mode "clip" does not buffer the output.
-            np.take(table, which, axis=1, out=fields[n : n + len(codes)], mode="clip")
-            n += len(codes)
-        for number, (macro, source) in enumerate(plan.absolute.values(), start=n):
-            codes = fields[source][places]
-            fields[number] = -1
-            fields[number, places] = _at_absolute(codes, self.offsets, macro.offset, before, after)
+            np.take(table, which, axis=1, out=fields[first : first + len(codes)], mode="clip")
+            first += len(codes)
+        for (source, position), number in plan.fields.items():
+            if position is not None:
+                codes = fields[plan.fields[source, None], places]
+                fields[number] = -1
+                fields[number, places] = _at_absolute(codes, self.offsets, position, before, after)
         self.tokens = Tokens(fields, places)
         self.pieces = numbers.pieces()
 
@@ -211,17 +207,20 @@ class TemplateReader:
         always : collection of str
             Lines that stay in any case.
         """
-        read, first = self._plan.fields, _first_alike(self.tokens, share)
+        templates, number = parse_template(self.lines), self._plan.fields
+        grouped = [t for kind in (False, True) for t in _group(templates, kind)[1]]
+        fields = dict.fromkeys(number[m.field] for t in grouped for m in t.macros)
+        first = _first_alike(self.tokens, fields, share)
         seen, kept = set(), []
-        for line, template in zip(self.lines, parse_template(self.lines), strict=True):
-            key = tuple((first[read[m.field]], m.position) for m in template.macros)
+        for line, template in zip(self.lines, templates, strict=True):
+            key = tuple((first[number[m.field]], m.position) for m in template.macros)
             stays = line in always or template.observes_transitions
             if stays or not (key and key in seen):
                 kept.append(line)
                 seen.add(key)
         if len(kept) < len(self.lines):
             self._set_lines(kept)
-            codes = self.tokens.codes[[read[field] for field in self._plan.fields]]
+            codes = self.tokens.codes[[number[field] for field in self._plan.fields]]
             self.tokens = self.tokens._replace(codes=codes)
             self._set_kind(of_transitions=False)
 
@@ -248,18 +247,17 @@ class TemplateReader:
         return self.tokens.codes[pattern.fields, places[:, None] + pattern.positions]
 
 
-def _first_alike(tokens, share):
+def _first_alike(tokens, fields, share):
     """For each field, the first one with the same value at a share of the tokens."""
-    first = []
-    for j, later in enumerate(tokens.codes):
-        later, found = later[tokens.places], j
-        for i in [i for i, field in enumerate(first) if i == field]:
-            earlier = tokens.codes[i][tokens.places]
+    first = {}
+    for field in fields:
+        later, first[field] = tokens.codes[field][tokens.places], field
+        for other in [other for other, found in first.items() if other == found != field]:
+            earlier = tokens.codes[other][tokens.places]
             n = np.count_nonzero((earlier >= 0) | (later >= 0))
             if np.count_nonzero((earlier == later) & (later >= 0)) >= share * n > 0:
-                found = i
+                first[field] = other
                 break
-        first.append(found)
     return first
 
 

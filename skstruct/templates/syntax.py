@@ -307,10 +307,7 @@ def _atom(atom):
     name = atom[1]
     if name.lower() not in _CLASSES:
         return re.escape(name)
-    if name in "luLU":
-        members = _cased(name.lower())
-        return f"[^{members}]" if name.isupper() else f"[{members}]"
-    positive = _CLASSES[name.lower()]
+    positive = _CLASSES[name.lower()] or f"[{_cased(name.lower())}]"
     return f"(?!{positive})." if name.isupper() else positive
 
 
