@@ -10,7 +10,7 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.matrices import hstack
+from skstruct.matrices import hstack, to_offsets
 from skstruct.utils.messages import short_repr
 
 _KINDS = "expected strings, numbers or bools"
@@ -237,8 +237,7 @@ def _grouped(frame, group):
     number = defaultdict(count().__next__)
     keys = keys[0] if len(keys) == 1 else zip(*keys, strict=True)
     codes = np.fromiter(map(number.__getitem__, keys), np.int64, frame.shape[0])
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-    return np.argsort(codes, kind="stable"), offsets
+    return np.argsort(codes, kind="stable"), to_offsets(np.bincount(codes))
 
 
 def _read_features(frame, columns, wanted):

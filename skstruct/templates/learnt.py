@@ -60,43 +60,37 @@ def learn_features(reader, min_freq, dtype):
     if min_freq > 1 or reader.of_transitions:
         matrix, is_kept = keep_frequent(matrix, min_freq)
         order = order[is_kept]
-    chosen, used = _select(features, order, reader.values)
-    return (
-        LearntFeatures(
-            reader.lines,
-            *chosen,
-            of_transitions=reader.of_transitions,
-            memory=reader.memory(used),
-        ),
-        matrix,
-    )
+    return _learnt(reader.lines, features, order, reader.values, reader), matrix
 
 
-def _select(features, chosen, values):
-    """Keep some features, and only the values they use.
+def _learnt(lines, features, chosen, values, reader=None):
+    """`LearntFeatures` of some combinations in a new order, with only the values that they use.
 
     Parameters
     ----------
+    lines : list of str
+        Of the template.
     features : Features
-        All features.
+        All combinations.
     chosen : ndarray of int
-        Numbers of those to keep, in their new order.
+        Numbers of those to keep.
     values : list of str
         Values by code.
-
-    Returns
-    -------
-    parts : tuple
-        Values, codes, groups and hashes, as `LearntFeatures` takes them.
-    used : ndarray of shape (n_values,), dtype bool
-        Which of the values are kept.
+    reader : TemplateReader, default=None
+        The training data. By default, no results of functions are remembered.
     """
     codes = features.codes[chosen]
     used = np.zeros(len(values), bool)
     used[codes[codes >= 0]] = True
-    codes = renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes)
-    kept = list(compress(values, used.tolist()))
-    return (kept, codes, features.groups[chosen], features.hashes[chosen]), used
+    return LearntFeatures(
+        lines,
+        list(compress(values, used.tolist())),
+        renumber(np.cumsum(used, dtype=np.int32) - np.int32(1), codes),
+        features.groups[chosen],
+        features.hashes[chosen],
+        of_transitions=reader is not None and reader.of_transitions,
+        memory=None if reader is None else reader.memory(used),
+    )
 
 
 class LearntFeatures(Persistent):
@@ -365,9 +359,8 @@ def merge_features(parts, frequency, min_freq):
     kept = np.flatnonzero((same == np.arange(len(same))) & (counts >= min_freq))
     column_of = np.full(len(same), -1, np.int64)
     column_of[kept] = np.arange(len(kept))
-    chosen, _ = _select(features, kept, values)
     ends = np.cumsum([part.n_features_ for part in parts])
-    return LearntFeatures(lines, *chosen), np.split(column_of[number_of], ends[:-1])
+    return _learnt(lines, features, kept, values), np.split(column_of[number_of], ends[:-1])
 
 
 def _number_all(parts, values):
