@@ -1,8 +1,8 @@
 """Feature templates: vectorisers of columns of tokens.
 
 `base` is the entry, and `words` makes a template of its own, with gazetteers. `syntax` parses
-templates, `reader` and `values` encode a batch, `numbering` numbers the features in it and makes a
-matrix of them, and `learnt` looks them up in other batches.
+templates, `reader` numbers the values in a batch, `numbering` the features that these make, and
+`learnt` looks features up in other batches.
 """
 
 from skstruct.templates.base import HashingTemplateVectorizer, TemplateVectorizer

@@ -16,6 +16,7 @@ from skstruct.templates.numbering import (
     fill_slots,
     find_templates,
     gather,
+    hash_pieces,
     merge_equal_names,
     number_all,
     order_features,
@@ -23,9 +24,8 @@ from skstruct.templates.numbering import (
     run_for_patterns,
     workspace,
 )
-from skstruct.templates.reader import group_literals
+from skstruct.templates.reader import Vocabulary, group_literals, renumber
 from skstruct.templates.syntax import parse_template
-from skstruct.templates.values import Vocabulary, hash_pieces, renumber
 from skstruct.utils.declared import Array, Choice, Count, Declaration, Strings
 from skstruct.utils.persistence import Persistent
 

@@ -6,7 +6,7 @@ Rabin, 1987) is computed from the hashes of these pieces, without building the n
     hash(a + b) = hash(a) * power(b) + hash(b),    power(b) = BASE ** len(b) mod 2 ** 64
 """
 
-from itertools import pairwise, repeat
+from itertools import accumulate, pairwise, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,10 @@ _HALF = np.uint64(32)
 _LOW = np.int64(0xFFFFFFFF)
 _BLOCK = 512
 NOT_FOUND_YET = np.int32(-(2**31))
+# Never to be changed: the columns of the hashing vectoriser depend on it.
+_BYTE_HASHES = np.random.Generator(np.random.PCG64(2000)).integers(
+    1, 2**64, 256, dtype=np.uint64, endpoint=False
+)
 
 
 class Pieces(NamedTuple):
@@ -292,8 +296,17 @@ def run_for_patterns(function, reader, n_jobs):
         run_tasks(lambda i: function(i, i + 1), reader.n_patterns, n_jobs)
 
 
+def hash_pieces(strings):
+    """Compute the hashes and powers of strings."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
+    pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
+    _hash_strings(np.frombuffer(b"".join(encoded), np.uint8), ends, _BYTE_HASHES, *pieces)
+    return pieces
+
+
 @lean_jit
-def hash_strings(text, ends, byte_hashes, hashes, powers):
+def _hash_strings(text, ends, byte_hashes, hashes, powers):
     """Hash strings that are given as concatenated bytes."""
     start = 0
     for i in range(len(ends)):

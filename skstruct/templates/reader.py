@@ -1,18 +1,22 @@
-"""Batches of tokens in the layout of the template kernels."""
+"""Batches of tokens in the layout of the template kernels: the values of macros, numbered."""
 
 from collections import defaultdict
 from copy import copy
 from functools import lru_cache
-from itertools import count
+from itertools import count, repeat
+from operator import is_
 from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.features.columns import TokenColumns
-from skstruct.templates.numbering import Patterns, Pieces, Tokens
-from skstruct.templates.syntax import FunctionError, compose, parse_template
-from skstruct.templates.values import NOT_KEPT, ValueNumbers, hash_pieces, renumber
+from skstruct.templates.numbering import Patterns, Pieces, Tokens, hash_pieces
+from skstruct.templates.syntax import FunctionError, apply, compose, parse_template
 from skstruct.utils.messages import place
+
+_NOT_KEPT = np.int32(-2)
+# Values of a column whose results are remembered, or twice those in training if these are more.
+_MOST_RESULTS = 1 << 16
 
 
 class Plan(NamedTuple):
@@ -239,7 +243,7 @@ class TemplateReader:
     def memory(self, kept):
         """Results of functions, of which those that are kept are renumbered."""
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-        return self._numbers.memory(np.where(kept, number, NOT_KEPT))
+        return self._numbers.memory(np.where(kept, number, _NOT_KEPT))
 
     def codes_at(self, pattern, rows):
         """Codes of a pattern's values at some rows, of shape (n_rows, n_parts)."""
@@ -289,3 +293,168 @@ def _at_absolute(codes, offsets, position, before, after):
     chosen = outside.copy()
     chosen[inside] = codes[place[inside]]
     return np.repeat(chosen, last - first)
+
+
+class Vocabulary:
+    """Learnt values, and the results of functions so far.
+
+    Parameters
+    ----------
+    values : list of str
+        In the order of their numbers.
+    memory : dict
+        Results of functions for the training data, see `ValueNumbers.memory`.
+    """
+
+    def __init__(self, values, memory):
+        self.values = values
+        self.number = {None: -1, **dict(zip(values, count()))}
+        self.pieces = hash_pieces(values)
+        self._results = {
+            column: (steps, dict(zip(texts, map(bytes, codes.T.copy()), strict=True)))
+            for column, (steps, texts, codes) in memory.items()
+        }
+        longest = max((len(results) for _, results in self._results.values()), default=0)
+        self._most_results = max(_MOST_RESULTS, 2 * longest)
+
+    def codes_of(self, values):
+        """Return the numbers of strings, -1 for unknown ones."""
+        return np.fromiter(map(self.number.get, values, repeat(-1)), np.int32, len(values))
+
+    def results(self, column, steps):
+        """Codes of the results of functions by the values of a column; may be added to.
+
+        Parameters
+        ----------
+        column : int
+        steps : list of list of callable
+            Functions of each macro.
+
+        Returns
+        -------
+        results : dict of str to bytes
+            The codes, as int32, of the results of all macros for a value: -1 for None, and -2 for
+            those that have no number.
+        """
+        known, results = self._results.get(column, ((), {}))
+        # The user may have replaced functions by others with the same name.
+        same = len(known) == len(steps) and all(
+            len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(known, steps, strict=True)
+        )
+        if not same or len(results) > self._most_results:
+            results = {}
+            self._results[column] = steps, results
+        return results
+
+
+class ValueNumbers:
+    """Numbers of values, assigned in the order of first occurrence.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary or None
+        Values with fixed numbers.
+    """
+
+    def __init__(self, vocabulary=None):
+        self._vocabulary = vocabulary
+        self._known = {None: -1} if vocabulary is None else vocabulary.number
+        self._n_known = len(self._known) - 1
+        self._new = defaultdict(count(self._n_known).__next__)
+        self._memory = {}
+
+    @property
+    def values(self):
+        """All values, in the order of their numbers."""
+        known = [] if self._vocabulary is None else self._vocabulary.values
+        return known + list(self._new)
+
+    def pieces(self):
+        """Return the hashes and powers of all values."""
+        new = hash_pieces(list(self._new))
+        if self._vocabulary is None:
+            return new
+        return Pieces(*map(np.append, self._vocabulary.pieces, new))
+
+    def of(self, values):
+        """Return the numbers of strings, -1 for None."""
+        find, new = self._known.get, self._new
+        return [new[v] if (code := find(v)) is None else code for v in values]
+
+    def of_macros(self, column, values, macros):
+        """Return the numbers of the results of all macros of a column.
+
+        Parameters
+        ----------
+        column : int
+        values : list of str
+            Distinct values of the column.
+        macros : list of (list of callable, str)
+            Functions of each macro, and the template line for messages.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_macros, n_values), dtype int32
+        """
+        steps = [functions for functions, _ in macros]
+        if not any(steps):
+            return np.array([self.of(values)], np.int32)
+        results = {} if self._vocabulary is None else self._vocabulary.results(column, steps)
+        nothing = np.full(len(macros), _NOT_KEPT).tobytes()
+        found = b"".join(map(results.get, values, repeat(nothing)))
+        codes = np.frombuffer(found, np.int32).reshape(-1, len(macros)).T.copy()
+        for row, (functions, where) in zip(codes, macros, strict=True):
+            fresh = np.flatnonzero(row == _NOT_KEPT).tolist()
+            if fresh:
+                row[fresh] = self.of(apply(functions, [values[i] for i in fresh], where))
+        if self._vocabulary is None:
+            self._memory[column] = steps, values, codes
+        else:
+            kept = np.where(codes < self._n_known, codes, _NOT_KEPT).T
+            for i, value in enumerate(values):
+                if value not in results:
+                    results[value] = kept[i].tobytes()
+        return codes
+
+    def sort(self):
+        """Renumber the values in sorted order.
+
+        Returns
+        -------
+        order : ndarray of shape (n_values,)
+            Old numbers in the new order.
+        rank : ndarray of shape (n_values,), dtype int32
+            New numbers in the old order.
+        """
+        values = list(self._new)
+        order = sorted(range(len(values)), key=values.__getitem__)
+        self._new = dict(zip(map(values.__getitem__, order), count()))
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        self._memory = self.memory(rank)
+        return np.array(order, np.int64), rank
+
+    def memory(self, number):
+        """Results of functions for the columns of the data.
+
+        Parameters
+        ----------
+        number : ndarray of shape (n_values,), dtype int32
+            New numbers of the values; -2 for those that are not kept.
+
+        Returns
+        -------
+        memory : dict
+            By column the functions of its macros, its distinct values, and the numbers of the
+            results, ndarray of shape (n_macros, n_values).
+        """
+        return {
+            column: (steps, values, renumber(number, codes))
+            for column, (steps, values, codes) in self._memory.items()
+        }
+
+
+def renumber(number, codes):
+    """Map codes to new numbers; -1 stays -1."""
+    # The last entry serves code -1.
+    return np.append(number, np.int32(-1))[codes]

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from skstruct import HashingTemplateVectorizer, SequenceBatch, TemplateVectorizer, WordVectorizer
-from skstruct.templates import values
+from skstruct.templates import reader
 
 WORDS = ["the", "The", "cat", "New", "York", "2026", "2027", "dog", "-", "catalogue"]
 TEMPLATE = """U0:%x[-1,0]/%x[0,0]
@@ -114,7 +114,7 @@ def test_a_loaded_vectorizer_remembers_what_functions_made():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(values, "_MOST_RESULTS", 5)
+    monkeypatch.setattr(reader, "_MOST_RESULTS", 5)
     vectorizer = TemplateVectorizer("U:%x[0,0|prefix1]").fit([["a", "b"]])
     for number in range(20):
         batch = vectorizer.transform([[f"a{number}", "b", "c"]])

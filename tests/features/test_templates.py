@@ -26,8 +26,7 @@ from skstruct import (
     SequenceVectorizer,
 )
 from skstruct.datasets import load_addresses, read_conll
-from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
-from skstruct.templates import values as template_values
+from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer, numbering
 from skstruct.templates.reader import plan_of
 
 X_SMALL = [
@@ -123,14 +122,14 @@ def test_matches_the_naive_twin(lines, X_train, X_test, min_freq):
 @settings(max_examples=100, deadline=None)
 def test_features_whose_hashes_collide_are_told_apart(lines, X_train, X_test):
     assume(any(X_train))
-    hashes = template_values._BYTE_HASHES
+    hashes = numbering._BYTE_HASHES
     try:
         # All names of one length have the same hash.
-        template_values._BYTE_HASHES = np.full(256, 7, np.uint64)
+        numbering._BYTE_HASHES = np.full(256, 7, np.uint64)
         plan_of.cache_clear()
         check_against_twin(lines, X_train, X_test)
     finally:
-        template_values._BYTE_HASHES = hashes
+        numbering._BYTE_HASHES = hashes
         plan_of.cache_clear()
 
 
@@ -538,7 +537,7 @@ def naive_column(name, n_features):
     mask = 2**64 - 1
     h = 0
     for byte in name.encode("utf-8"):
-        h = (h * 0x9E3779B97F4A7C55 + int(template_values._BYTE_HASHES[byte])) & mask
+        h = (h * 0x9E3779B97F4A7C55 + int(numbering._BYTE_HASHES[byte])) & mask
     for _ in range(2):
         h = ((h ^ (h >> 32)) * 0xD6E8FEB86659FD93) & mask
     h ^= h >> 32
