@@ -180,7 +180,7 @@ class LearntFeatures(Persistent):
     def find(self, reader, dtype, n_jobs):
         """Look the features up in a batch; return a CSR matrix."""
         vocabulary, features, tables = self._tables()
-        # Values that are not learnt are numbered after those that are, and equal no code.
+        # Values that were not learnt have larger numbers than all codes of features.
         known = np.arange(len(reader.pieces.hashes), dtype=np.int32)
         if reader.vocabulary is not vocabulary:
             known = vocabulary.codes_of(reader.values)
@@ -214,11 +214,8 @@ class LearntFeatures(Persistent):
         """
         columns = np.arange(self.n_features_) if columns is None else columns
         values = np.array(self._values, dtype=object)
-        names = np.empty(len(columns), dtype=object)
-        names[:] = expand_names(
-            self._literals(), values, self._groups[columns], self._codes[columns]
-        )
-        return names
+        groups, codes = self._groups[columns], self._codes[columns]
+        return expand_names(self._literals(), values, groups, codes)
 
     def _tables(self):
         """Vocabulary, hash table of features, and features by value of groups of one macro."""

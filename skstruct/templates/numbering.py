@@ -55,9 +55,9 @@ class Pattern(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """Templates one after the other, so that a kernel takes all of them; see `pattern_at`."""
+    """All templates, the parts of one after those of the other; `pattern_at` returns one."""
 
-    ends: np.ndarray  # (n_templates,) int64, number of parts up to the end of each
+    ends: np.ndarray  # (n_templates,) int64, place after the last part of each
     fields: np.ndarray
     positions: np.ndarray
     literals: Pieces
@@ -272,12 +272,12 @@ def merge_equal_names(features, literals, values, order):
 
 
 def expand_names(literals, values, groups, codes):
-    """Make the names of features of several groups."""
+    """Make the names of features of several groups, an object array."""
     names = np.empty(len(groups), dtype=object)
     for group in np.unique(groups).tolist():
         members = np.flatnonzero(groups == group)
         names[members] = expand_group(literals[group], values, codes[members])
-    return names.tolist()
+    return names
 
 
 def expand_group(literals, values, codes):
@@ -440,10 +440,10 @@ def _number(h, tokens, pattern, known, place, features, n_features):
 
 @lean_jit
 def find_templates(tokens, patterns, bounds, values, known, features, tables, work, fresh, numbers):
-    """Look up the combinations of some templates, from ``bounds[0]`` to ``bounds[1]``.
+    """Look up the combinations of the templates from ``bounds[0]`` to ``bounds[1]``.
 
-    See `number_template` for the numbers. `fresh` is workspace for the values without a place in
-    the tables.
+    See `number_template` for the numbers. `fresh` is workspace, with an entry for each value that
+    the tables lack.
     """
     for i in range(bounds[0], bounds[1]):
         pattern, row = pattern_at(patterns, i), numbers[i]
@@ -544,7 +544,7 @@ def number_template(tokens, pattern, values, known, features, n_features, work, 
 
 @lean_jit
 def hash_templates(tokens, patterns, bounds, values, n_columns, numbers):
-    """Map the combinations of some templates to columns by their hashes."""
+    """Map the combinations of the templates from ``bounds[0]`` to ``bounds[1]`` to columns."""
     for i in range(bounds[0], bounds[1]):
         pattern = pattern_at(patterns, i)
         for r in range(numbers.shape[1]):

@@ -22,21 +22,19 @@ _MOST_RESULTS = 1 << 16
 class Plan(NamedTuple):
     """What the lines of a template say about every batch."""
 
-    # By column and Macro.source the first macro, and where its line is.
+    # For each column and `Macro.source` the first macro, and its line for messages.
     sources: dict  # of int to dict of tuple to (Macro, str)
-    fields: dict  # numbers of Macro.field: all sources, those of a column together, then absolute
-    reach: int  # most tokens from the current one, or from an end of the sequence
-    margin: int  # most tokens from the current one
-    kinds: tuple  # literals of the groups, and Patterns: those of tokens and those of transitions
+    # Numbers of each `Macro.field`: first all sources, column by column, then absolute positions.
+    fields: dict
+    reach: int  # farthest value outside of a sequence
+    margin: int  # farthest position relative to the current token
+    kinds: tuple  # texts of the groups and `Patterns`, of tokens and then of transitions
 
 
 @lru_cache(maxsize=128)
 def plan_of(lines):
     """Plan of the lines of a template, a tuple."""
-    return _plan(parse_template(lines))
-
-
-def _plan(templates):
+    templates = parse_template(lines)
     macros = [(macro, template.where) for template in templates for macro in template.macros]
     sources = defaultdict(dict)
     for macro, where in macros:
@@ -67,7 +65,7 @@ def _patterns(groups, templates, fields):
 
 
 def compose_all(plan, functions):
-    """Functions of the macros of each column, and the template lines, for messages."""
+    """Functions of each macro, and its line for messages, in a list for each column."""
     return {
         column: [(compose(macro, functions, where), where) for macro, where in found.values()]
         for column, found in plan.sources.items()
@@ -102,16 +100,15 @@ class TemplateReader:
         self._functions = functions
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
-        self._plan, self._composed = None, {}
         if self.lines is not None:
             self._set_lines(lines)
         columns = TokenColumns(X, self._wanted)
         self.n_columns = columns.n_columns
         self.offsets = columns.offsets
         self.n_rows = int(columns.offsets[-1])
-        if self._plan is None:
-            # All sequences are empty, and the template depends on the number of columns.
-            self._plan = _plan(())
+        if self.lines is None:
+            # All sequences are empty, so that any number of columns will do.
+            self._set_lines(lines(1))
         if self.n_columns is not None:
             for i, make in enumerate(derive, start=columns.n_columns):
                 columns.values[i], columns.codes[i] = make(
@@ -171,7 +168,7 @@ class TemplateReader:
         counts, near = np.diff(self.offsets), np.arange(margin)
         shifts = margin * (2 * np.arange(len(counts)) + 1)
         places = np.arange(self.n_rows) + np.repeat(shifts, counts)
-        # Where the code at each place is found: among those of the ends, or after them.
+        # Which code each place gets: first those of the ends, then those of the column's values.
         which = np.empty(self.n_rows + 2 * margin * len(counts), np.int64)
         which[(self.offsets[:-1] + shifts)[:, None] - 1 - near] = near
         which[(self.offsets[1:] + shifts)[:, None] + near] = margin + near
@@ -303,7 +300,7 @@ class Vocabulary:
     values : list of str
         In the order of their numbers.
     memory : dict
-        Results of functions for the training data, see `ValueNumbers.memory`.
+        Results of functions for the training data, from `ValueNumbers.memory`.
     """
 
     def __init__(self, values, memory):
@@ -322,7 +319,7 @@ class Vocabulary:
         return np.fromiter(map(self.number.get, values, repeat(-1)), np.int32, len(values))
 
     def results(self, column, steps):
-        """Codes of the results of functions by the values of a column; may be added to.
+        """Results of functions for the values of a column that are remembered; may be added to.
 
         Parameters
         ----------
@@ -333,8 +330,8 @@ class Vocabulary:
         Returns
         -------
         results : dict of str to bytes
-            The codes, as int32, of the results of all macros for a value: -1 for None, and -2 for
-            those that have no number.
+            The numbers of the results of all macros for a value, as int32: -1 for None, -2 for
+            results that were not learnt.
         """
         known, results = self._results.get(column, ((), {}))
         # The user may have replaced functions by others with the same name.
