@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.compiled.jit import inner_lean_jit, lean_jit
+from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import prefetch
 from skstruct.features.tokens import as_canonical
 from skstruct.matrices import are_ones, shared_ones
@@ -112,7 +112,8 @@ def workspace(n_parts, n_values, n_rows):
     )
 
 
-@inner_lean_jit
+# Copied into kernels, as no kernel may return arrays; called from Python, it runs in Python.
+@inline_lean_jit(no_cpython_wrapper=True)
 def pattern_at(patterns, i):
     """Pattern of a template."""
     start, end = patterns.ends[i - 1] if i else 0, patterns.ends[i]
