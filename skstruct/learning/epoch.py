@@ -1,7 +1,7 @@
 """The epoch of all online learners: score a sample, apply the rule, change the weights.
 
 Families leave open what differs. A `rule` fills in how the features of labellings differ, for the
-class of its settings (`perceptron`, `mira`, `sapo`, `sgd`, `arow`). `learn` changes the weights so,
+class of its settings (`perceptron`, `mira`, `sapo`, `arow`, and `online` for "sgd"). `learn` changes the weights so,
 for the class of the state: by a step, which is here, or each by its variance (`arow`). `change`
 walks through the transitions that have a count, for the class of their scores; it knows neither
 rule nor state, so all rules learn with all kinds of chains.

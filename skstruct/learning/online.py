@@ -1,4 +1,4 @@
-"""Learning sequence by sequence: the loop over epochs, and the state that it changes."""
+"""Learning sequence by sequence: the loop over epochs, and the solver "sgd" that is one."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skstruct.chain.dense import Dense
+from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import with_growing_edges
-from skstruct.chain.scores import Rows
+from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
+from skstruct.chain.scores import Rows, add_cost, path_score
+from skstruct.chain.ties import first_largest
 from skstruct.compiled.jit import jit
 from skstruct.compiled.rows import sort_rows
 from skstruct.decoding import list_transitions
@@ -24,6 +27,7 @@ from skstruct.learning.epoch import (
     OnlineState,
     Schedule,
     online_epoch,
+    rule,
     subtract_lag,
 )
 from skstruct.learning.mixing import Mixture
@@ -31,34 +35,6 @@ from skstruct.learning.solver import Complaint, Solution, token_accuracy
 from skstruct.matrices import copied_arrays, pieces, read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 from skstruct.utils.progress import History
-
-
-def new_state(model, *, average, learning_rate, start=None):
-    """State before the first sample.
-
-    Parameters
-    ----------
-    model : Model
-        Size of the model.
-    average : bool
-        Keep track of the average of the weights.
-    learning_rate : float
-        Step size of the first sample.
-    start : Chain, default=None
-        Weights to start from, copied; by default, zero.
-
-    Returns
-    -------
-    state : OnlineState
-    """
-    chain = model.zero_chain() if start is None else forbid(copied_arrays(start), model.possible)
-    averages = model._replace(possible=None)
-    if not average:
-        averages = averages.without_features()
-    progress = np.zeros(N_PROGRESS)
-    progress[NORM] = 0.0 if start is None else _squared_norm(chain)
-    progress[SCALE], progress[RATE] = 1.0, learning_rate
-    return OnlineState(chain, averages.zero_chain(), progress)
 
 
 def averaged(state, *, overwrite=False):
@@ -101,13 +77,8 @@ def without_features(chain):
     return chain._replace(**{name: getattr(chain, name)[:0] for name in chain.of_features})
 
 
-def _squared_norm(chain):
-    """Squared norm of the weights of features."""
-    return sum(np.square(getattr(chain, name)).sum() for name in chain.of_features)
-
-
-class Undo:
-    """Restore the weights that a pass over some rows has changed.
+def undo_of(state, rows):
+    """Function that restores the weights which a pass over some rows is going to change.
 
     Parameters
     ----------
@@ -116,38 +87,26 @@ class Undo:
     rows : Rows
         Rows of the pass.
     """
+    progress = state.progress.copy()
+    visited = {
+        name: _distinct(part.indices, len(getattr(state.chain, name)))
+        for name, part in zip(state.chain.of_features, rows.sets(), strict=True)
+    }
+    chains = [state.chain, *state[len(OnlineState._fields) :]]
+    if len(state.lag.weights) > 0:
+        chains.append(state.lag)
+    # Rows of the features that occur, and all other weights.
+    places = [
+        (part, visited.get(name, ...)) for chain in chains for name, part in chain._asdict().items()
+    ]
+    kept = [part.copy() if which is ... else np.take(part, which, axis=0) for part, which in places]
 
-    def __init__(self, state, rows):
-        self._state = state
-        self._progress = state.progress.copy()
-        # Rows of features come first, and then those of features of transitions.
-        self._features = {
-            name: _distinct(part.indices, len(getattr(state.chain, name)))
-            for name, part in zip(state.chain.of_features, rows.sets(), strict=True)
-        }
-        self._kept = [self._take(chain) for chain in self._chains()]
+    def undo():
+        for (part, which), saved in zip(places, kept, strict=True):
+            part[which] = saved
+        state.progress[:] = progress
 
-    def __call__(self):
-        """Restore the weights."""
-        for chain, kept in zip(self._chains(), self._kept, strict=True):
-            for part, saved, features in zip(chain, kept, self._places(chain), strict=True):
-                part[features] = saved
-        self._state.progress[:] = self._progress
-
-    def _chains(self):
-        averages = len(self._state.lag.weights) > 0
-        chains = [self._state.chain, self._state.lag] if averages else [self._state.chain]
-        return [*chains, *self._state[len(OnlineState._fields) :]]
-
-    def _take(self, chain):
-        return [
-            np.array(part) if features is ... else np.take(part, features, axis=0)
-            for part, features in zip(chain, self._places(chain), strict=True)
-        ]
-
-    def _places(self, chain):
-        """Rows of each part of a chain that the pass can change."""
-        return [self._features.get(name, ...) for name in chain._fields]
+    return undo
 
 
 def may_rescale(state, l2, n_samples):
@@ -324,14 +283,19 @@ class OnlineLearner:
         self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
 
     def new_state(self, training_set, start=None):
-        """State before the first sample, with the weights of a chain or zero."""
-        settings = self.settings
-        state = new_state(
-            self._model,
-            average=settings.average,
-            learning_rate=settings.learning_rate,
-            start=start,
-        )
+        """State before the first sample, with copies of the weights of a chain, or zero."""
+        model, progress = self._model, np.zeros(N_PROGRESS)
+        if start is None:
+            chain = model.zero_chain()
+        else:
+            chain = forbid(copied_arrays(start), model.possible)
+            squares = (np.square(getattr(chain, name)).sum() for name in chain.of_features)
+            progress[NORM] = sum(squares)
+        progress[SCALE], progress[RATE] = 1.0, self.settings.learning_rate
+        averages = model._replace(possible=None)
+        if not self.settings.average:
+            averages = averages.without_features()
+        state = OnlineState(chain, averages.zero_chain(), progress)
         return self.rule._start(state, training_set)
 
     def protect(self, state, training_set, undo):
@@ -354,7 +318,7 @@ class OnlineLearner:
         n_samples = np.count_nonzero(np.diff(training_set.offsets))
         if may_rescale(state, self.settings.l2, n_samples):
             return copied_arrays(state)
-        undo.append(Undo(state, training_set.rows))
+        undo.append(undo_of(state, training_set.rows))
         return state
 
     def run_epoch(self, training_set, state, random_state, history, number, mixture=None):
@@ -662,3 +626,90 @@ def cut_evenly(offsets, n_pieces, draws):
             start += length
             n += 1
     return samples, owner
+
+
+# The solver "sgd": stochastic gradient descent on the negative log-likelihood
+
+
+class Likelihood(NamedTuple):
+    """Parameters of descent on the likelihood."""
+
+    label_cost: np.ndarray  # added to the scores (see `add_cost`)
+
+
+class MarginalLikelihood(NamedTuple):
+    """Parameters of descent where some tokens have no label.
+
+    The marginal likelihood is the probability of all labellings that agree with the known labels.
+    Its logarithm is the difference of two log-partitions, and the gradient that of two means.
+    """
+
+    label_cost: np.ndarray
+
+
+class _Descent(UpdateRule):
+    # Exponentials of all pairs of labels, forward and backward.
+    _work = 5.0
+
+    def __init__(self, model):
+        self._cost = model.cost
+
+    def _settings_for(self, training_set):
+        known = training_set.labels.min(initial=0) >= 0
+        kind = Likelihood if known else MarginalLikelihood
+        return kind(read_only(self._cost))
+
+
+def learner(model, settings):
+    """Online learner of a conditional random field."""
+    return OnlineLearner(_Descent(model), settings, model)
+
+
+def solve(training_set, model, settings, start, watcher):
+    """Learn as `skstruct.learning.solver` says."""
+    return learner(model, settings).fit(training_set, start, watcher)
+
+
+@rule.of(Likelihood)
+def crf_rule(settings, rows, sample, scores, edges, gold, difference, counts):
+    """Gold labelling less the expectation over all labellings.
+
+    This is minus the gradient of the loss, the negative log-likelihood. A token counts as wrong if
+    another label than the gold label has the largest marginal. The scores include costs of labels.
+    """
+    add_cost(settings.label_cost, gold, scores)
+    length, n_labels = gold.shape[0], scores.shape[1]
+    gold_score = path_score(scores, length, edges, gold)
+    factors, scale = factors_of(edges, length), np.empty(length)
+    log_z = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
+    finish(factors, counts)
+    wrong = 0
+    for t in range(length):
+        wrong += first_largest(difference[t], n_labels) != gold[t]
+        for j in range(n_labels):
+            difference[t, j] = -difference[t, j]
+        difference[t, gold[t]] += 1.0
+        if t > 0:
+            before, after = state_of(edges, gold, t - 1), state_of(edges, gold, t)
+            add_edge(edges, counts, t, before, after, 1.0)
+    loss = log_z - gold_score
+    return wrong, 0.0 if loss < 0.0 else loss
+
+
+@rule.of(MarginalLikelihood)
+def partial_crf_rule(settings, rows, sample, scores, edges, labels, difference, counts):
+    """Expectation over the labellings that agree with the known labels, less that over all.
+
+    This is minus the gradient of the loss. The scores include the costs of labels.
+    """
+    add_cost(settings.label_cost, labels, scores)
+    length, n_labels = labels.shape[0], scores.shape[1]
+    kept, scale = scores[:length].copy(), np.empty(length)
+    factors = factors_of(edges, length)
+    loss = forward_backward(scores, length, factors, difference, scale, -1.0, counts)
+    wrong = 0
+    for t in range(length):
+        wrong += labels[t] >= 0 and first_largest(difference[t], n_labels) != labels[t]
+    loss -= subtract_agreeing(kept, labels, factors, -1.0, difference, counts)
+    finish(factors, counts)
+    return wrong, 0.0 if loss < 0.0 else loss

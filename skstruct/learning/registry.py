@@ -97,7 +97,7 @@ SOLVERS = {
     ),
     "oeg": _solver("learning.oeg", "online exponentiated gradient", "validation_set", "bound"),
     "sgd": _solver(
-        "learning.sgd",
+        "learning.online",
         "stochastic gradient descent",
         *("no_l2", "constraint", "label_cost", "order", "partial_labels", "transition_features"),
         *(
