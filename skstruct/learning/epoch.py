@@ -1,10 +1,10 @@
 """The epoch of all online learners: score a sample, apply the rule, change the weights.
 
 Families leave open what differs. A `rule` fills in how the features of labellings differ, for the
-class of its settings (`perceptron`, `mira`, `sapo`, `arow`, and `online` for "sgd"). `learn` changes the weights so,
-for the class of the state: by a step, which is here, or each by its variance (`arow`). `change`
-walks through the transitions that have a count, for the class of their scores; it knows neither
-rule nor state, so all rules learn with all kinds of chains.
+class of its settings (those of the online taggers, and of "sgd" in `online`). `learn` changes the
+weights so, for the class of the state: by a step, which is here, or each by its variance (`arow`).
+`change` walks through the transitions that have a count, for the class of their scores; it knows
+neither rule nor state, so all rules learn with all kinds of chains.
 """
 
 from typing import NamedTuple
