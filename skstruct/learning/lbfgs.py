@@ -1,16 +1,22 @@
-"""The solver "lbfgs": limited-memory BFGS (Nocedal, 1980) on the whole objective."""
+"""The solver "lbfgs": limited-memory BFGS (Nocedal, 1980) on the whole objective.
 
+`PenaltyPath` minimises the same objective for one penalty after the other.
+"""
+
+from copy import copy
 from itertools import count
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skstruct.chain.dense import Chain
 from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
-from skstruct.learning.solver import Solution, not_converged
+from skstruct.learning.solver import Solution, Watcher, not_converged
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, count_shards, range_runner
 from skstruct.utils.progress import History
@@ -216,8 +222,9 @@ MANY_TOKENS = 1_000
 GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
 BLIND_STEPS = 15
-# A weight, its gradient and its share of the directions of L-BFGS.
-_BYTES_OF_A_WEIGHT = 116
+# Bytes of a weight, its gradient and its share of the directions of L-BFGS. Along a path, those of
+# the last two minima and of the diagonal of the Hessian, too.
+_BYTES_OF_A_WEIGHT, _BYTES_ON_A_PATH = 116, 140
 
 
 class Settings(NamedTuple):
@@ -311,42 +318,17 @@ def minimize(objective, settings, start, watcher, run=None):
     MemoryError
         If the weights and what L-BFGS keeps of them need more memory than there is.
     """
-    require_memory(
-        _BYTES_OF_A_WEIGHT * objective.size,
-        f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
-        "Use a larger min_freq, all_possible_states=False, or an online tagger.",
-    )
-    history = History()
-    iterates = _iterates(objective, settings.l1, start, run, settings.stop_when_settled)
-    reason = None
-    for iteration, point in enumerate(iterates):
-        bound = _bound(objective, settings.l1, point)
-        history.add(
-            epoch=iteration,
-            objective=point.value,
-            bound=bound,
-            gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
-            weight_norm=np.sqrt(dot(point.x, point.x)),
-        )
-        # With an L1 penalty the bound closes late, and only the gain says that the end is near.
-        least_gain = settings.tol * (_L1_GAIN if settings.l1 else GAIN)
-        stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
-        if bound <= settings.tol * point.value:
-            reason = "bound"
-        elif has_stalled(history, least_gain):
-            reason = "gain"
-        elif stopped:
-            reason = "watcher"
-        elif settings.l1 and point.settled:
-            reason = "settled"
-        elif iteration == settings.max_iter:
-            reason = "max_iter"
-        if reason is not None:
-            break
-    complaint = None
+    _require_memory(objective, _BYTES_OF_A_WEIGHT)
+    l1, tol = settings.l1, settings.tol
+    iterates = _iterates(objective, l1, start, run, settings.stop_when_settled)
+    # With an L1 penalty the bound closes late, and only the gain says that the end is near.
+    least_gain = tol * (_L1_GAIN if l1 else GAIN)
+    limits = l1, tol, least_gain, settings.max_iter
+    point, history, reason = _follow(iterates, objective, *limits, watcher)
+    entry, complaint = history.last(), None
     if reason in (None, "max_iter"):
-        limits = settings.max_iter, "iterations"
-        complaint = not_converged(iteration, *limits, bound, point.value, settings.tol)
+        made = entry["epoch"], settings.max_iter, "iterations"
+        complaint = not_converged(*made, entry["bound"], entry["objective"], tol)
     # Free the pairs of L-BFGS and the tokens before the weights of all features and labels are
     # allocated.
     iterates.close()
@@ -355,12 +337,58 @@ def minimize(objective, settings, start, watcher, run=None):
     return Solution(
         chain,
         history.arrays(),
-        iteration,
+        entry["epoch"],
         bound=history["bound"][watcher.best_entry],
         n_weights=objective.n_weights,
         complaint=complaint,
         reason=reason,
     )
+
+
+def _require_memory(objective, bytes_of_a_weight):
+    require_memory(
+        bytes_of_a_weight * objective.size,
+        f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
+        "Use a larger min_freq, all_possible_states=False, or an online tagger.",
+    )
+
+
+def _follow(iterates, objective, l1, tol, least_gain, max_iter, watcher):
+    """Take iterates until one is good enough.
+
+    Returns
+    -------
+    point : Iterate or ProximalIterate
+        The last one.
+    history : History
+        An entry for each of them.
+    reason : str or None
+        That of `Solution`.
+    """
+    history, reason = History(), None
+    for iteration, point in enumerate(iterates):
+        bound = _bound(objective, l1, point)
+        history.add(
+            epoch=iteration,
+            objective=point.value,
+            bound=bound,
+            gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
+            weight_norm=np.sqrt(dot(point.x, point.x)),
+        )
+        stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
+        if bound <= tol * point.value:
+            reason = "bound"
+        elif has_stalled(history, least_gain):
+            reason = "gain"
+        elif stopped:
+            reason = "watcher"
+        elif l1 and point.settled:
+            reason = "settled"
+        elif iteration == max_iter:
+            reason = "max_iter"
+        if reason is not None:
+            break
+    return point, history, reason
 
 
 def _bound(objective, l1, point):
@@ -370,15 +398,32 @@ def _bound(objective, l1, point):
 
 
 def _starts(objective, l1, start, run):
-    """Yield points to start from, and the step at which to ask for the curvature; best first."""
-    # With an L1 penalty the ascent has been tried.
+    """Yield points to start from, best first.
+
+    Each comes with the largest objective that makes it useful, and with the step at which to ask
+    for the curvature.
+    """
+    # The stochastic start may be worse than zero where it has not settled: with few features, or
+    # features of very different scale. With an L1 penalty the ascent has been tried.
+    most = objective.bound_at_zero
     if not l1 and has_many_tokens(objective):
         theta = objective.stochastic_start(start, run)
         if theta is not None:
-            yield theta, 1
+            yield theta, most, 1
     if start is not None:
-        yield start, 1
-    yield np.zeros(objective.size), BLIND_STEPS
+        yield start, most, 1
+    yield np.zeros(objective.size), np.inf, BLIND_STEPS
+
+
+def _from_first(starts, iterates_from):
+    """Yield the iterates from the first start whose objective is small enough."""
+    for start, most, ask_at in starts:
+        iterates = iterates_from(start, ask_at)
+        first = next(iterates)
+        if first.value <= most:
+            break
+    yield first
+    yield from iterates
 
 
 def has_many_tokens(objective):
@@ -395,24 +440,21 @@ def _iterates(objective, l1, start, run, settle):
     def curvature(x, out):
         objective.curvature(x, out, run)
 
+    def iterates_from(theta, ask_at):
+        if not l1:
+            return minimize_lbfgs(value_and_gradient, theta, curvature=curvature, ask_at=ask_at)
+        scale = objective.mean_square
+        return minimize_proximal(value_and_gradient, theta, l1, curvature=curvature, scale=scale)
+
     point, start = None, None if start is None else objective.pack(start)
     if l1 and start is None and has_many_tokens(objective):
         for point in proximal_points(objective, l1, run, settle):
             yield point
-    for theta, ask_at in _starts(objective, l1, start if point is None else point.x, run):
-        if l1:
-            iterates = minimize_proximal(
-                value_and_gradient, theta, l1, curvature=curvature, scale=objective.mean_square
-            )
-        else:
-            iterates = minimize_lbfgs(value_and_gradient, theta, curvature=curvature, ask_at=ask_at)
-        first = next(iterates)
-        # The stochastic start may be worse than zero where it has not settled: with few features,
-        # or features of very different scale.
-        if first.value <= objective.bound_at_zero:
-            break
-    if point is None:
-        yield first
+    start = start if point is None else point.x
+    iterates = _from_first(_starts(objective, l1, start, run), iterates_from)
+    if point is not None:
+        # The start is the last point.
+        next(iterates)
     yield from iterates
 
 
@@ -424,6 +466,169 @@ def has_stalled(history, least_gain, period=10):
     if len(objective) <= period:
         return False
     return objective[-1 - period] - objective[-1] <= least_gain * abs(objective[-1])
+
+
+# Minima of one objective for many penalties, each found from those before
+
+# A search ends earlier than a fit: when ten iterations gained less than this share of `tol`.
+# The bound closes late where the penalty is weak, and scores have long been what they stay.
+_PATH_GAIN = 0.1
+# Few steps follow each start, so all use one power of the inverse diagonal of the Hessian.
+_PATH_POWERS = 0.5, 0.5
+
+
+class Minimum(NamedTuple):
+    """Minimum for a penalty.
+
+    Attributes
+    ----------
+    chain : Chain
+        Weights.
+    objective, bound : float
+        The objective, and a bound on its distance from the minimum.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        False if `max_iter` iterations were not enough.
+    """
+
+    chain: Chain
+    objective: float
+    bound: float
+    n_iter: int
+    converged: bool
+
+
+class PenaltyPath:
+    """Minima for L2 penalties that get weaker and weaker.
+
+    The weights change steadily with the logarithm of the penalty. So the third minimum is looked
+    for where the line through the first two leads, and so on. L-BFGS goes on with what it knows of
+    the Hessian, whose diagonal changes by what the penalty does.
+
+    Parameters
+    ----------
+    objective : CRFObjective
+        Its labels are known.
+    tol : float
+        Relative tolerance: a minimum is found when its bound is this fraction of the objective, or
+        when ten iterations gained less than a tenth of it.
+    max_iter : int
+        Largest number of iterations for a penalty.
+    run : callable
+        From `skstruct.utils.parallel.range_runner`.
+    """
+
+    def __init__(self, objective, tol, max_iter, run):
+        _require_memory(objective, _BYTES_ON_A_PATH)
+        self._objective, self._run = objective, run
+        self._tol, self._max_iter = tol, max_iter
+        self._known = Curvature(objective.size, powers=_PATH_POWERS)
+        self._diagonal = None
+        # Penalty, weights and objective of the last two minima.
+        self._before = []
+
+    def minimize(self, l2):
+        """Find the minimum for the next penalty.
+
+        Parameters
+        ----------
+        l2 : float
+            Strength of the penalty, not larger than the one before.
+
+        Returns
+        -------
+        minimum : Minimum
+
+        Raises
+        ------
+        ValueError
+            If the objective overflows.
+        """
+        objective = self._objective
+        if self._before:
+            self._adapt(l2 - self._before[-1][0])
+        objective.l2 = float(l2)
+        iterates = _from_first(self._starts(), self._iterates_from)
+        limits = self._tol, _PATH_GAIN * self._tol, self._max_iter
+        point, history, reason = _follow(iterates, objective, 0.0, *limits, Watcher())
+        self._before = [*self._before[-1:], (objective.l2, point.x, point.value)]
+        entry, converged = history.last(), reason in ("bound", "gain")
+        chain = objective.unpack(point.x)
+        return Minimum(chain, point.value, entry["bound"], entry["epoch"], converged)
+
+    def _adapt(self, more):
+        """Adapt the known curvature to an L2 penalty that is stronger by `more`."""
+        self._known.add_penalty(more)
+        if self._diagonal is not None:
+            self._diagonal += more
+            self._known.measure(self._diagonal.copy())
+        self._known.rescale()
+
+    def _iterates_from(self, start, ask_at):
+        return minimize_lbfgs(
+            lambda x, out: self._objective.value_and_gradient(x, out, self._run),
+            start,
+            known=self._known,
+            curvature=self._curvature if self._diagonal is None else None,
+            ask_at=ask_at,
+        )
+
+    def _curvature(self, x, out):
+        self._objective.curvature(x, out, self._run)
+        self._diagonal = out.copy()
+
+    def _starts(self):
+        """Yield starts as the function of this name does, from earlier minima if there are any."""
+        objective, before = self._objective, self._before
+        if not before:
+            yield from _starts(objective, 0.0, None, self._run)
+            return
+        last_l2, last, value = before[-1]
+        start = self._extrapolate() if len(before) == 2 else None
+        if len(before) == 1 and has_many_tokens(objective):
+            start = objective.stochastic_start(last, self._run)
+        if start is not None and start is not last:
+            yield start, value + (objective.l2 - last_l2) / 2 * dot(last, last), 1
+        yield last.copy(), np.inf, 1
+
+    def _extrapolate(self):
+        """Point on the line through the last two minima; None where it leads nowhere."""
+        (l2_a, a, _), (l2_b, b, _) = self._before
+        if not 0 < self._objective.l2 < l2_b < l2_a:
+            return None
+        ratio = log(self._objective.l2 / l2_b) / log(l2_b / l2_a)
+        return b + ratio * (b - a)
+
+
+def separate_minimum(objective, l2, settings, run):
+    """Find a minimum without regard to those of other penalties.
+
+    With an L1 penalty they are of no use. Where labels are unknown, the objective has many minima,
+    and the one found should not depend on other penalties.
+
+    Parameters
+    ----------
+    objective : CRFObjective
+        Not changed.
+    l2 : float
+        Strength of the L2 penalty.
+    settings : Settings
+        Of the solver "lbfgs", with the L1 penalty.
+    run : callable
+        From `skstruct.utils.parallel.range_runner`.
+
+    Returns
+    -------
+    minimum : Minimum
+    """
+    # The solver removes the likelihood from the objective that it is given.
+    objective = copy(objective)
+    objective.l2 = float(l2)
+    solution = minimize(objective, settings, None, Watcher(), run)
+    value = float(solution.history["objective"][-1])
+    converged = solution.complaint is None
+    return Minimum(solution.chain, value, solution.bound, solution.n_iter, converged)
 
 
 @inner_lean_jit

@@ -27,7 +27,7 @@ from skstruct.input.costs import read_label_cost
 from skstruct.input.formats import Format, copied_lists
 from skstruct.input.training_set import classes_that_occur
 from skstruct.learning import lbfgs
-from skstruct.learning.path import PenaltyPath, separate_minimum
+from skstruct.learning.lbfgs import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.crf import CRFTagger
