@@ -13,7 +13,7 @@ from pathlib import Path
 
 import skstruct
 from skstruct.datasets import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
-from skstruct.learning.registry import SOLVERS, support_table
+from skstruct.learning.solver import SOLVERS, support_table
 
 # The folder's own extensions.
 sys.path.insert(0, str(Path(__file__).parent))

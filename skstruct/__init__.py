@@ -6,7 +6,7 @@ from skstruct.compiled.versions import show_versions
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
 from skstruct.features.union import SequenceUnion
-from skstruct.learning.registry import load_all as _load_all
+from skstruct.learning.solver import load_all as _load_all
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.stacking import NBestReranker
 from skstruct.rerankers.vrda import VRDAReranker

@@ -2,5 +2,5 @@
 
 An algorithm is a file, with the kernels that it calls below.
 
-`solver` is the interface that all have in common, `registry` says which solver supports what.
+`solver` is the interface that all have in common, and says which solver supports what.
 """

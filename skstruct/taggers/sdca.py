@@ -6,9 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skstruct.learning.registry import solvers_with
 from skstruct.learning.sdca import Settings, marginals_nbytes, solve, storage_dtype
-from skstruct.learning.solver import settings_of
+from skstruct.learning.solver import settings_of, solvers_with
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.persistence import set_module
 

@@ -1,4 +1,4 @@
-"""The registry of solvers: it says what each of them does."""
+"""The table of solvers says what each of them does."""
 
 import inspect
 import warnings
@@ -8,8 +8,14 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct import CRFTagger, SequenceBatch
-from skstruct.learning.registry import ABILITIES, SOLVERS, load, require, support_table
-from skstruct.learning.solver import Solution
+from skstruct.learning.solver import (
+    ABILITIES,
+    SOLVERS,
+    Solution,
+    load,
+    require,
+    support_table,
+)
 
 # A value of each parameter that asks for the ability.
 ASKING = {
