@@ -133,23 +133,35 @@ def clear_difference(length, difference):
             difference[t, j] = 0.0
 
 
-@inner_lean_jit
+@inline_lean_jit
 def add_contrast(edges, gold, labels, weight, difference, counts):
-    """Add ``weight`` times the gold labelling less another one to differences and counts.
+    """Add ``weight`` times the gold labelling less another one to differences and counts."""
+    add_weighted_contrast(edges, gold, labels, weight, gold[:0], 0, difference, counts)
 
-    Where both agree nothing is added, so rounding leaves no trace: tokens with a difference of
+
+@inner_lean_jit
+def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
+    """Add the contrast of two labellings weighted by token; transitions take the smallest weight.
+
+    ``token_weight`` has those of all rows, or none; the sample begins at row ``first``. Where both
+    labellings agree nothing is added, so rounding leaves no trace: tokens with a difference of
     exactly zero are skipped later.
     """
+    weighted = token_weight.shape[0] > 0
     for t in range(gold.shape[0]):
         if labels[t] != gold[t]:
-            difference[t, gold[t]] += weight
-            difference[t, labels[t]] -= weight
+            change = weight * value_of(token_weight, first + t)
+            difference[t, gold[t]] += change
+            difference[t, labels[t]] -= change
     for t in range(1, gold.shape[0]):
         before, right = state_of(edges, gold, t - 1), state_of(edges, gold, t)
         before_that, wrong = state_of(edges, labels, t - 1), state_of(edges, labels, t)
         if right != wrong or before != before_that:
-            add_edge(edges, counts, t, before, right, weight)
-            add_edge(edges, counts, t, before_that, wrong, -weight)
+            least = np.inf if weighted else 1.0
+            for s in range(max(t - n_before(edges), 0), t + 1 if weighted else 0):
+                least = min(least, token_weight[first + s])
+            add_edge(edges, counts, t, before, right, weight * least)
+            add_edge(edges, counts, t, before_that, wrong, -weight * least)
 
 
 @family
@@ -162,31 +174,6 @@ def n_before(edges):
 def two_before(edges):
     """Two, since a triple joins three tokens."""
     return 2
-
-
-@inner_lean_jit
-def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
-    """Add the contrast of two labellings weighted by token; transitions take the smaller weight.
-
-    ``token_weight`` has those of all rows, or none; the sample begins at row ``first``.
-    """
-    if token_weight.shape[0] == 0:
-        add_contrast(edges, gold, labels, weight, difference, counts)
-        return
-    for t in range(gold.shape[0]):
-        if labels[t] != gold[t]:
-            change = weight * token_weight[first + t]
-            difference[t, gold[t]] += change
-            difference[t, labels[t]] -= change
-    for t in range(1, gold.shape[0]):
-        before, right = state_of(edges, gold, t - 1), state_of(edges, gold, t)
-        before_that, wrong = state_of(edges, labels, t - 1), state_of(edges, labels, t)
-        if right != wrong or before != before_that:
-            least = token_weight[first + t]
-            for s in range(max(t - n_before(edges), 0), t):
-                least = min(least, token_weight[first + s])
-            add_edge(edges, counts, t, before, right, weight * least)
-            add_edge(edges, counts, t, before_that, wrong, -weight * least)
 
 
 @inner_lean_jit
@@ -652,11 +639,7 @@ def step_token_features(step, counts):
     weights, lag = step.chain.transition.reshape(n), step.lag.transition.reshape(n)
     for t in range(1, step.sample[1] - step.sample[0]):
         d = counts[t].reshape(n)
-        n_changed = 0
-        for p in range(n):
-            if d[p] != 0.0:
-                step.scratch.changed[n_changed] = p
-                n_changed += 1
+        n_changed = find_changed(d, step.scratch.changed)
         if n_changed == 0:
             continue
         step.progress[NORM] += change_feature_weights(
@@ -683,11 +666,7 @@ def change_labels(rows, sample, difference, step, fit_intercept, state, scratch)
     average, total = lag.weights.shape[0] > 0, state.progress[TOTAL]
     for t in range(first, last):
         d = difference[t - first]
-        n_changed = 0
-        for j in range(d.shape[0]):
-            if d[j] != 0.0:
-                scratch.changed[n_changed] = j
-                n_changed += 1
+        n_changed = find_changed(d, scratch.changed)
         if n_changed == 0:
             continue
         which = scratch.changed[:n_changed]
@@ -700,6 +679,17 @@ def change_labels(rows, sample, difference, step, fit_intercept, state, scratch)
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
+
+
+@inline_lean_jit
+def find_changed(d, changed):
+    """Write the numbers of the differences that are not zero; return how many there are."""
+    n = 0
+    for j in range(d.shape[0]):
+        if d[j] != 0.0:
+            changed[n] = j
+            n += 1
+    return n
 
 
 @lean_jit

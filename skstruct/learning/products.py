@@ -1,18 +1,16 @@
 """Inner products of the feature differences between labellings of one sample.
 
 At a token where a labelling differs from the gold one, it has the features of the token with its
-own label in place of the gold label. The same goes for transitions. Here labels and transitions are
-*codes*: an array with a row for each place that differs, the gold code first and then that of each
-labelling.
+own label in place of the gold label. The same goes for transitions and triples. All these are
+*codes* here: an array with a row for each place that differs, the gold code first and then that of
+each labelling.
 """
 
 import numpy as np
 
-from skstruct.chain.family import family
 from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import creating, width
 from skstruct.chain.scores import value_of
-from skstruct.chain.second_order import SecondOrder
 from skstruct.compiled.jit import (
     inline_jit,
     inline_lean_jit,
@@ -21,6 +19,7 @@ from skstruct.compiled.jit import (
     jit,
     lean_jit,
 )
+from skstruct.learning.epoch import n_before
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
 FEW = 64
@@ -48,15 +47,13 @@ def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
     -------
     products : ndarray of shape (n_found, n_found)
     """
-    length, n_found = gold.shape[0], labels.shape[0]
+    length, n_found, n_labels = gold.shape[0], labels.shape[0], width(edges, 0)
     products = np.zeros((n_found, n_found))
-    places = np.empty(2 * length, np.int64)
-    codes = np.empty((2 * length, 1 + n_found), np.int64)
-    n_labels = width(edges, 0)
-    n_codes = min(2 * length * (1 + n_found), most_codes(edges))
+    places = np.empty(length, np.int64)
+    codes = np.empty((length, 1 + n_found), np.int64)
+    n_codes = min(codes.size, n_labels ** (1 + n_before(edges)))
     gathered = np.empty((n_codes, n_found))
-    n = differing_tokens(gold, labels, places)
-    label_codes(gold, labels, places[:n], codes)
+    n = write_codes(gold, labels, 0, n_labels, places, codes)
     add_products(rows, sample[0], places[:n], codes[:n], slots, gathered, products)
     ones = rows.data[:0]
     if fit_intercept and n > 0:
@@ -65,60 +62,46 @@ def inner_products(edges, rows, sample, gold, labels, fit_intercept, slots):
             add_shared(codes[:1], ones, slots, gathered, products)
         if sample[3] and places[n - 1] == length - 1:
             add_shared(codes[n - 1 : n], ones, slots, gathered, products)
-    n = differing_transitions(gold, labels, places)
-    transition_codes(gold, labels, places[:n], n_labels, codes)
-    add_shared(codes[:n], ones, slots, gathered, products)
-    work = codes, slots, gathered, products
-    add_transition_products(edges, rows, sample[0], gold, labels, places[:n], *work)
+    for back in range(1, 1 + n_before(edges)):
+        n = write_codes(gold, labels, back, n_labels, places, codes)
+        add_shared(codes[:n], ones, slots, gathered, products)
+        work = codes[:n], slots, gathered, products
+        add_transition_products(edges, rows, sample[0], places[:n], *work)
     return products
 
 
-@family
-def most_codes(edges):
-    """Number of codes of transitions."""
-    return width(edges, 0) * width(edges, 0)
-
-
-@most_codes.of(SecondOrder)
-def most_triples(edges):
-    """Number of triples of labels."""
-    return width(edges, 0) ** 3
-
-
 @creating
-def add_transition_products(
-    edges, rows, offset, gold, labels, places, codes, slots, gathered, products
-):
-    """Add the products of features of transitions or of triples of labels, if there are any.
-
-    ``places`` are the tokens whose incoming transition may differ, and ``codes`` begin with those
-    of these transitions.
-    """
+def add_transition_products(edges, rows, offset, places, codes, slots, gathered, products):
+    """Add the products of the features of the transitions into some places, if they have any."""
 
 
 @add_transition_products.of(PerToken)
-def add_token_products(edges, rows, offset, gold, labels, places, codes, slots, gathered, products):
-    """Add those of the features of the transitions."""
-    codes = codes[: places.shape[0]]
+def add_token_products(edges, rows, offset, places, codes, slots, gathered, products):
+    """Add them as those of tokens."""
     add_products(rows.transitions, offset, places, codes, slots, gathered, products)
 
 
-@add_transition_products.of(SecondOrder)
-def add_triple_products(
-    edges, rows, offset, gold, labels, places, codes, slots, gathered, products
-):
-    """Add those of the triples that end where a transition may differ, or at the next token."""
-    k, n = edges.first.shape[0], 0
-    for t in range(2, gold.shape[0]):
-        if differs(gold, labels, t - 2) or differs(gold, labels, t - 1) or differs(gold, labels, t):
-            codes[n, 0] = (gold[t - 2] * k + gold[t - 1]) * k + gold[t]
-            for m in range(labels.shape[0]):
-                codes[n, m + 1] = (labels[m, t - 2] * k + labels[m, t - 1]) * k + labels[m, t]
+@inner_lean_jit
+def write_codes(gold, labels, back, n_labels, places, codes):
+    """Write the tokens with a code that may be wrong, and their codes; return their number.
+
+    A code stands for the labels of a token and of the ``back`` tokens before it: a label, a
+    transition or a triple.
+    """
+    n = 0
+    for t in range(back, gold.shape[0]):
+        found = False
+        for s in range(t - back, t + 1):
+            found |= differs(gold, labels, s)
+        if found:
+            places[n], codes[n, 0] = t, code_at(gold, t, back, n_labels)
+            for k in range(labels.shape[0]):
+                codes[n, k + 1] = code_at(labels[k], t, back, n_labels)
             n += 1
-    add_shared(codes[:n], rows.data[:0], slots, gathered, products)
+    return n
 
 
-@lean_jit
+@inline_lean_jit
 def differs(gold, labels, t):
     """Return True if some labelling is wrong at a token."""
     found = False
@@ -127,48 +110,13 @@ def differs(gold, labels, t):
     return found
 
 
-@inner_lean_jit
-def differing_tokens(gold, labels, tokens):
-    """Write the tokens at which some labelling is wrong; return their number."""
-    n = 0
-    for t in range(gold.shape[0]):
-        if differs(gold, labels, t):
-            tokens[n] = t
-            n += 1
-    return n
-
-
-@inner_lean_jit
-def differing_transitions(gold, labels, places):
-    """Write the tokens whose incoming transition may differ; return their number."""
-    n = 0
-    before = gold.shape[0] > 0 and differs(gold, labels, 0)
-    for t in range(1, gold.shape[0]):
-        now = differs(gold, labels, t)
-        if now or before:
-            places[n] = t
-            n += 1
-        before = now
-    return n
-
-
-@inner_lean_jit
-def label_codes(gold, labels, tokens, codes):
-    """Write the codes of tokens, which are their labels."""
-    for i in range(tokens.shape[0]):
-        codes[i, 0] = gold[tokens[i]]
-        for k in range(labels.shape[0]):
-            codes[i, k + 1] = labels[k, tokens[i]]
-
-
-@inner_lean_jit
-def transition_codes(gold, labels, places, n_labels, codes):
-    """Write the codes of the transitions into tokens."""
-    for i in range(places.shape[0]):
-        p = places[i]
-        codes[i, 0] = gold[p - 1] * n_labels + gold[p]
-        for k in range(labels.shape[0]):
-            codes[i, k + 1] = labels[k, p - 1] * n_labels + labels[k, p]
+@inline_lean_jit
+def code_at(labels, t, back, n_labels):
+    """Code of the labels of a token and of those before it."""
+    code = np.int64(0)
+    for s in range(t - back, t + 1):
+        code = code * n_labels + labels[s]
+    return code
 
 
 @inner_jit
