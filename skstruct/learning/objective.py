@@ -196,11 +196,10 @@ class Objective:
     def dual_free_epochs(self, memory, l1=0.0, vector=None, run=None):
         """Yield the weights after each epoch of dual-free coordinate ascent.
 
-        See `skstruct.learning.ascent`. The ascent needs more than hardly any L2
-        penalty. With an L1 penalty, what the model lacks of it is a penalty on the distance from
-        the weights of the epoch before: the epochs are steps of the proximal point method
-        (Rockafellar, 1976), which ends at the minimum of the objective itself. Without one, they
-        end near it.
+        See `skstruct.learning.ascent`. The ascent may need a larger L2 penalty than the model has.
+        With an L1 penalty, the difference penalises the distance from the weights of the previous
+        epoch: the epochs are steps of the proximal point method (Rockafellar, 1976), which ends at
+        the minimum of the objective itself. Without one, they end near it.
 
         Parameters
         ----------

@@ -83,18 +83,18 @@ _MAX_SWEEPS = 20
 # steps gain more in the same time.
 _EPOCHS = 4
 _LEAST_GAIN = 1e-3
-# An ascent has settled when an epoch, not one of the first, has changed both the weights and its
-# own estimate of the objective by no more than these shares of it, and the objective is hardly
+# An ascent has settled when an epoch, not one of the first, has changed the weights and its
+# estimate of the objective by no more than these shares of it, and the objective itself is hardly
 # above the estimate: epochs of two threads now and then end in a spike. The change of the weights
 # is squared and times half of the ascent's penalty. With two threads, whose steps are shorter, the
 # same change means that more is left.
 _FIRST_EPOCHS = 5
 _MOST_MOVED, _MOST_GAINED, _MOST_ABOVE = 1.5e-4, 1e-3, 1.002
 _WITH_TWO_THREADS = 2 / 3
-# With more tokens for each unit of the L2 penalty CRFsuite is further from the minimum after 100
-# iterations, and the first two shares may be larger: in proportion to such tokens, between two
-# bounds. With fewer it is too near to be met; likewise with hardly any L1 penalty. With hardly any
-# L2 penalty, the ascent is slow, and small changes do not mean that it is near.
+# The first two shares are those for so many tokens per unit of the L2 penalty. With more tokens
+# CRFsuite is further from the minimum after 100 iterations, and the shares grow in proportion,
+# within bounds. With too few, or hardly any L1 penalty, CRFsuite is too near the minimum to be met.
+# With hardly any L2 penalty the ascent is slow, and small changes do not mean that it is near.
 _TOKENS_OF_SHARES, _SMALLEST_FACTOR, _LARGEST_FACTOR = 2e5, 0.5, 8.0
 _LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 
