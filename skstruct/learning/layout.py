@@ -129,17 +129,13 @@ def observe(rows, labels, weight, n_features, n_labels):
     observed : Observed
     """
     counted = rows if weight is None else _weighted_rows(rows, weight)
-    none = np.empty(0, _label_type(n_labels))
-    observed = Observed(*group_by_feature(*_labelled(counted, labels), n_features, none))
+    dtype = LABEL_TYPE if n_labels <= MOST_LABELS else TRANSITION_TYPE
+    observed = group_by_feature(*_labelled(counted, labels), n_features, dtype)
     if np.any(labels < 0):
         # Features that no labelled token has may still have weights for all labels.
-        *_, order = group_by_feature(rows, np.zeros_like(labels), n_features, none)
-        observed = observed._replace(order=order)
+        every = group_by_feature(rows, np.zeros_like(labels), n_features, dtype)
+        observed = observed._replace(order=every.order)
     return observed
-
-
-def _label_type(n_labels):
-    return LABEL_TYPE if n_labels <= MOST_LABELS else TRANSITION_TYPE
 
 
 def _labelled(rows, labels):
@@ -157,31 +153,18 @@ def _weighted_rows(rows, weight):
     return read_only(Rows(rows.indptr, rows.indices, data))
 
 
-def group_by_feature(rows, labels, n_features, none):
-    """Sort the occurrences by feature.
-
-    ``none`` is an empty array with the type of labels.
-
-    Returns
-    -------
-    colptr : ndarray of shape (n_features + 1,)
-    seen_labels : ndarray of shape (nnz,)
-        ``seen_labels[colptr[f]:colptr[f + 1]]`` are the labels of the tokens that have ``f``.
-    seen_values : ndarray of shape (nnz,)
-        The absolute values of ``f`` there; empty when all are one.
-    order : ndarray of shape (n_seen,), int32
-        The features by first appearance: neighbours in the text become neighbours in memory.
-    """
+def group_by_feature(rows, labels, n_features, dtype):
+    """Sort the occurrences of features, with the labels of their tokens, by feature: `Observed`."""
+    # By first appearance, neighbours in the text become neighbours in memory.
     colptr, order = np.zeros(n_features + 1, np.int64), np.empty(n_features, np.int32)
-    seen_labels = np.empty(len(rows.indices), none.dtype)
-    seen_values = np.empty(len(rows.data))
+    seen_labels, seen_values = np.empty(len(rows.indices), dtype), np.empty(len(rows.data))
     n_seen = sort_occurrences(rows, labels, colptr, seen_labels, seen_values, order)
-    return colptr, seen_labels, seen_values, order[:n_seen]
+    return Observed(colptr, seen_labels, seen_values, order[:n_seen])
 
 
 @lean_jit
 def sort_occurrences(rows, labels, colptr, seen_labels, seen_values, order):
-    """Fill in the results of `group_by_feature`; return the number of features that occur."""
+    """Write the fields of `Observed`; return the number of features that occur."""
     n_features, n_seen, end = order.shape[0], 0, 0
     for f in rows.indices:
         if colptr[f] == 0:
@@ -390,9 +373,8 @@ def sum_observed(observed, n_labels):
     values = observed.values if observed.values.size else None
     total = np.bincount(which, values, len(pairs)).astype(np.float64, copy=False)
     feature, label = np.divmod(pairs, n_labels)
-    return Observed(
-        _pointers(feature, n_features), label.astype(observed.labels.dtype), total, observed.order
-    )
+    indptr = to_offsets(np.bincount(feature, minlength=n_features))
+    return Observed(indptr, label.astype(observed.labels.dtype), total, observed.order)
 
 
 def merge_observed(parts, numbers, n_features, n_labels, by_frequency=True):
@@ -433,8 +415,8 @@ def merge_observed(parts, numbers, n_features, n_labels, by_frequency=True):
             values = np.insert(values, where[new], of_own[new])
         pairs = np.insert(pairs, where[new], own[new])
     feature, label = np.divmod(pairs, n_labels)
-    order = np.concatenate(order)
-    return Observed(_pointers(feature, n_features), label.astype(dtype), values, order)
+    indptr = to_offsets(np.bincount(feature, minlength=n_features))
+    return Observed(indptr, label.astype(dtype), values, np.concatenate(order))
 
 
 def _find(pairs, own):
@@ -474,12 +456,6 @@ def restrict(layout, features):
     return RowLayout(own_place, width, layout.labels[of_short], nothing, int(starts[-1]))
 
 
-def _pointers(feature, n_features):
-    """First entry of each feature, where entries are sorted by feature."""
-    counts = np.bincount(feature, minlength=n_features)
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
 def without_first_tokens(rows, offsets):
     """Empty the rows of first tokens, which no transition leads to."""
     counts = np.diff(rows.indptr)
@@ -488,7 +464,7 @@ def without_first_tokens(rows, offsets):
     if not counts[~reached].any():
         return rows
     kept = np.repeat(reached, counts)
-    indptr = np.concatenate([[0], np.cumsum(counts * reached)])
+    indptr = to_offsets(counts * reached)
     data = rows.data[kept] if rows.data.size else rows.data
     return read_only(Rows(indptr, rows.indices[kept], data))
 
@@ -497,11 +473,6 @@ def squared(features):
     """Square the values of features."""
     first, *more = (part._replace(data=np.square(part.data)) for part in features.sets())
     return type(features)(*first, *more)
-
-
-def sum_of_squares(features):
-    """Sum the squares of the values of features."""
-    return np.square(features.data).sum() if features.data.size else len(features.places)
 
 
 @inner_lean_jit

@@ -26,7 +26,6 @@ from skstruct.learning.layout import (
     add_state_gradient,
     squared,
     state_scores,
-    sum_of_squares,
 )
 from skstruct.matrices import count_bytes, read_only, writable
 from skstruct.utils.parallel import inner_product
@@ -94,27 +93,18 @@ class Likelihood:
         values : list of float
             Terms of the likelihood, in the order of the sequences.
         """
-        return self._sum_over_ranges(self._nll(theta, self.features, False), out, run)
+        return self._sum(theta, self.features, False, out, run)
 
     def curvature(self, theta, out, run):
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
-        self._sum_over_ranges(self._nll(theta, squared(self.features), True), out, run)
+        self._sum(theta, squared(self.features), True, out, run)
 
-    def _nll(self, theta, counted, curved):
-        """Function that adds the gradient, or the curvature, of a range of sequences."""
+    def _sum(self, theta, counted, curved, out, run):
+        """Run `nll_gradient` on all ranges of sequences; the sum of what it adds goes to `out`."""
         chain, features = with_edges(self.edges, self.shape.constrained(theta)), self.features
         labels, weight = self.labels, self.sample_weight
         # The curvature depends on labels only by their costs.
         partial = True if self.partial and not curved else None
-
-        def nll(first, last, out):
-            tokens = features, counted, self.offsets, first, last, labels, self.cost
-            return nll_gradient(*tokens, partial, weight, chain, curved, out)
-
-        return nll
-
-    def _sum_over_ranges(self, function, out, run):
-        """Run ``function(first, last, vector)`` on all ranges; the vectors' sum goes to `out`."""
         # The first range writes into the result; each other range has a vector of its own.
         if len(self._vectors) != run.n_ranges - 1:
             self._vectors = [np.empty(len(out)) for _ in range(run.n_ranges - 1)]
@@ -123,7 +113,9 @@ class Likelihood:
             vector[:] = 0.0
 
         def on_range(number, first, last):
-            return function(first, last, self.shape.split(vectors[number]))
+            tokens = features, counted, self.offsets, first, last, labels, self.cost
+            vector = self.shape.split(vectors[number])
+            return nll_gradient(*tokens, partial, weight, chain, curved, vector)
 
         results = run(on_range)
         for vector in self._vectors:
@@ -180,7 +172,10 @@ class Likelihood:
     @property
     def sum_of_squares(self):
         """Sum over the tokens of the squared norm of their features."""
-        return sum(map(sum_of_squares, self.features.sets()))
+        return sum(
+            np.square(part.data).sum() if part.data.size else len(part.places)
+            for part in self.features.sets()
+        )
 
 
 @jit
@@ -226,7 +221,8 @@ def nll_gradient(
         if a == b:
             continue
         weight, gold = weights[i], labels[a:b]
-        chain_scores(features, chain, a, b, scores)
+        state_scores(features, chain.weights, None, n_labels, a, b, scores)
+        add_bias_scores(chain, b - a, scores)
         add_cost(cost, gold, scores)
         write_edges(chain, features, a, b, edges)
         gold_score = 0.0
@@ -248,14 +244,6 @@ def nll_gradient(
     finish(factors, counts)
     add_counts(factors, counts, out)
     return nll
-
-
-@inline_jit
-def chain_scores(features, chain, first, last, out):
-    """Write the scores of the rows ``first:last``, one sequence."""
-    n_labels = chain.transition.shape[0]
-    state_scores(features, chain.weights, None, n_labels, first, last, out)
-    add_bias_scores(chain, last - first, out)
 
 
 @inner_lean_jit

@@ -27,7 +27,7 @@ from skstruct.learning.stochastic import (
     square_norm,
 )
 from skstruct.utils.messages import overflowed
-from skstruct.utils.parallel import chain_work, inner_product, portions
+from skstruct.utils.parallel import inner_product
 
 __all__ = ["ExponentiatedGradient", "Settings", "solve"]
 
@@ -116,11 +116,8 @@ class ExponentiatedGradient(SequenceLearner):
 
     def steps(self, order):
         """Visit the sequences in `order`."""
-        lengths = np.diff(self._problem.offsets)[order]
-        for part in portions(lengths, chain_work(self._state.node.shape[1])):
-            self.n_oracle_calls += oeg_steps(
-                self._problem, self._distinct, order[part], self._state
-            )
+        for numbers, _ in self._portions(order):
+            self.n_oracle_calls += oeg_steps(self._problem, self._distinct, numbers, self._state)
         self.n_updates += len(order)
 
     def dual(self):

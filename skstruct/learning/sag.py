@@ -36,7 +36,6 @@ from skstruct.learning.stochastic import (
     run_epochs,
     set_priority,
 )
-from skstruct.utils.parallel import chain_work, portions
 
 __all__ = ["Settings", "StochasticAverageGradient", "solve"]
 
@@ -123,16 +122,12 @@ class StochasticAverageGradient(SequenceLearner):
         self.n_updates += len(order) + len(draws)
 
     def _visit(self, order, draws, *, move):
-        n_visits = len(order) + len(draws)
-        # The sequences that will be drawn are unknown: all count with the mean length.
-        lengths = np.full(n_visits, len(self._problem.labels) / self.n_sequences)
-        for part in portions(lengths, chain_work(self._state.node.shape[1])):
-            first, last = part.start - len(order), part.stop - len(order)
+        for numbers, part in self._portions(order, draws):
             self.n_oracle_calls += sag_steps(
                 self._problem,
                 self._distinct,
-                order[part],
-                draws[max(first, 0) : max(last, 0)],
+                numbers,
+                part,
                 self._nonuniformity,
                 move,
                 self._skip_searches,

@@ -45,7 +45,7 @@ from skstruct.learning.stochastic import (
 )
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import overflowed, say
-from skstruct.utils.parallel import chain_work, inner_product, portions, range_runner
+from skstruct.utils.parallel import chain_work, inner_product, range_runner
 from skstruct.utils.progress import History
 
 # Work after which convergence is checked at the earliest, some 10 ms: an epoch over a dozen
@@ -315,25 +315,18 @@ class CRFDual(SequenceLearner):
 
     def visit_all(self, order, sampling, line_search_tol):
         """Update every sequence, in the order given."""
-        for part in self._portions(np.diff(self._problem.offsets)[order]):
-            self._update(order[part], np.empty(0), sampling, line_search_tol)
+        self._visit(order, np.empty(0), sampling, line_search_tol)
 
     def visit_some(self, draws, sampling, line_search_tol):
         """Update a sequence for each of the uniform random numbers."""
-        # The sequences that will be drawn are unknown: all count with the mean length.
-        lengths = np.full(len(draws), len(self._problem.labels) / self.n_sequences)
-        for part in self._portions(lengths):
-            self._update(np.empty(0, np.int64), draws[part], sampling, line_search_tol)
+        self._visit(np.empty(0, np.int64), draws, sampling, line_search_tol)
 
-    def _portions(self, lengths):
-        return portions(lengths, _WORK_OF_UPDATE * chain_work(self._model.n_labels))
-
-    def _update(self, order, draws, sampling, tol):
-        sdca_updates(
-            self._problem, self._distinct, order, draws, self._dual, self._chain, sampling, tol
-        )
-        self.n_updates += len(order) + len(draws)
-        self.n_oracle_calls += len(order) + len(draws)
+    def _visit(self, order, draws, sampling, tol):
+        state = self._dual, self._chain, sampling, tol
+        for numbers, part in self._portions(order, draws, _WORK_OF_UPDATE):
+            sdca_updates(self._problem, self._distinct, numbers, part, *state)
+            self.n_updates += len(numbers) + len(part)
+            self.n_oracle_calls += len(numbers) + len(part)
 
     def refresh(self, sampling):
         """Update the sampling with the gaps that `certify` computed."""

@@ -19,7 +19,7 @@ from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.solver import Model, Solution, not_converged
-from skstruct.utils.parallel import chain_work, range_runner
+from skstruct.utils.parallel import chain_work, portions, range_runner
 from skstruct.utils.progress import History
 
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
@@ -31,6 +31,9 @@ _WAIT_AT_LEAST = 3
 _PATIENCE = 3
 # Share of the objective at zero by which rounding may put another one above it.
 _ROUNDING = 1e-9
+
+
+_NO_DRAWS = np.empty(0)
 
 
 class Settings(NamedTuple):
@@ -178,11 +181,27 @@ class SequenceLearner:
     def __init__(
         self, training_set, n_features, n_labels, *, l2, fit_intercept, possible=None, cost=NO_COST
     ):
-        found = read_problem(training_set, n_features, l2, fit_intercept, cost)
-        self._rank, self._problem, self._distinct = found
+        rows, offsets, labels, weight, *_ = training_set
+        # Features that first appear next to each other are then neighbours in memory, so reading
+        # their weights causes fewer cache misses.
+        self._rank, indices, *distinct = number_features(rows, offsets, n_features)
+        rows, self._distinct = Rows(rows.indptr, indices, rows.data), Distinct(*distinct)
+        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept, cost)
         self._model = Model(n_features, n_labels, possible=possible)
         self.n_sequences = len(training_set.sample_weight)
         self.n_updates = self.n_oracle_calls = 0
+
+    def _portions(self, order, draws=_NO_DRAWS, work=1.0):
+        """Cut visits, first by number and then by draw, into parts (see `portions`).
+
+        `work` is that of a visit, relative to inference.
+        """
+        lengths = np.diff(self._problem.offsets)
+        # The sequences that will be drawn are unknown: they count with the mean length.
+        lengths = np.concatenate([lengths[order], np.full(len(draws), lengths.mean())])
+        for part in portions(lengths, work * chain_work(self._model.n_labels)):
+            first, last = part.start - len(order), part.stop - len(order)
+            yield order[part], draws[max(first, 0) : max(last, 0)]
 
     def _numbered(self, chain):
         """Allowed weights of an estimator, in the order of the numbers of the features."""
@@ -238,30 +257,19 @@ def new_difference(problem, distinct, n_labels):
     )
 
 
-def read_problem(training_set, n_features, l2, fit_intercept, cost=NO_COST):
+@jit
+def number_features(rows, offsets, n_features):
     """Number the features as they first appear, and find the distinct ones of each sequence.
-
-    Weights of features that first appear next to each other are then neighbours in memory, so
-    reading them causes fewer cache misses.
 
     Returns
     -------
     rank : ndarray of shape (n_features,)
         Number of each feature; those that do not appear come last.
-    problem : Problem
-        The training set, with numbers in place of features.
-    distinct : Distinct
+    indices : ndarray of shape (nnz,)
+        Numbers in place of the features of the tokens.
+    start, features, position : ndarray
+        Fields of `Distinct`.
     """
-    rows, offsets, labels, weight, *_ = training_set
-    rank, indices, *distinct = number_features(rows, offsets, n_features)
-    rows = Rows(rows.indptr, indices, rows.data)
-    problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept, cost)
-    return rank, problem, Distinct(*distinct)
-
-
-@jit
-def number_features(rows, offsets, n_features):
-    """Arrays of the result of `read_problem`."""
     n_sequences = offsets.shape[0] - 1
     rank = np.full(n_features, -1, np.int32)
     seen_in = np.full(n_features, -1, np.int32)
