@@ -317,7 +317,7 @@ def change_listed(edges, counts, step):
         one = slice(j, j + 1)
         change_row(step, counts[i, one], chain.transition[i, one], lag[i, one], variance[i, one])
         counts[i, j] = 0.0
-        score_changed(chain, i, j)
+        list_transition(chain.listed, i, j, chain.scale[0] * chain.transition[i, j])
 
 
 @inner_lean_jit
@@ -348,26 +348,24 @@ def shrink_more(chain, scale):
 @shrink_more.of(SecondOrderChain)
 def shrink_triples(chain, scale):
     """Multiply the weights of triples by a scale."""
-    for row in chain.triple:
-        for j in range(row.shape[0]):
-            row[j] *= scale
+    multiply(chain.triple, scale)
 
 
 @shrink_more.of(TransitionChain)
 def shrink_token_features(chain, scale):
     """Multiply the weights of transition features by a scale."""
-    for row in chain.transition_weights:
-        for p in range(row.shape[0]):
-            row[p] *= scale
+    multiply(chain.transition_weights, scale)
+
+
+@inner_lean_jit
+def multiply(weights, scale):
+    """Multiply the rows of some weights by a scale."""
+    for row in weights:
+        for j in range(row.shape[0]):
+            row[j] *= scale
 
 
 # -------------------------------------------------------------------------------------------- lists
-
-
-@inline_lean_jit
-def score_changed(chain, i, j):
-    """Update the score of a transition whose weight has changed."""
-    list_transition(chain.listed, i, j, chain.scale[0] * chain.transition[i, j])
 
 
 @inline_lean_jit
@@ -581,11 +579,9 @@ def finish_sample(schedule, state):
 @lean_jit
 def shrink(chain, scale):
     """Multiply all weights by a scale."""
-    for j in range(chain.transition.shape[0]):
-        for i in range(chain.weights.shape[0]):
-            chain.weights[i, j] *= scale
-        for i in range(chain.transition.shape[0]):
-            chain.transition[i, j] *= scale
+    multiply(chain.weights, scale)
+    multiply(chain.transition, scale)
+    for j in range(chain.intercept.shape[0]):
         chain.intercept[j] *= scale
         chain.start[j] *= scale
         chain.end[j] *= scale

@@ -158,7 +158,8 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
             direction /= np.sqrt(-slope)
             slope = -np.sqrt(-slope)
         # The trial point of the search shares the memory of the next pair.
-        slot = order[-1] if len(order) == len(pairs) else _free_slot(order)
+        full = len(order) == len(pairs)
+        slot = order[-1] if full else next(i for i in count() if i not in order)
         trial = pairs[slot].ravel().view(np.float64)
         # That pair is not in use meanwhile, whatever ends the search.
         known.order = [i for i in order if i != slot]
@@ -178,10 +179,6 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
             known.order = [slot, *known.order]
         (direction, _, spare), current = current, following
         yield current
-
-
-def _free_slot(order):
-    return next(i for i in count() if i not in order)
 
 
 def _line_search(value_and_gradient, start, direction, slope, x, gradient):

@@ -128,7 +128,9 @@ class Objective:
                 return None
             if given is not None:
                 return given
-            found = self._first_order().stochastic_start(run=run)
+            vector = self.vector.first_order()
+            without = Objective(self.likelihood.first_order(vector), vector, self.l2)
+            found = without.stochastic_start(run=run)
             return None if found is None else np.pad(found, (0, self.size - len(found)))
         theta, before = None, np.inf
         epochs = self.dual_free_epochs(memory, vector=vector, run=run)
@@ -182,11 +184,6 @@ class Objective:
         weight = self.likelihood.weighted_tokens / max(self.n_tokens, 1)
         of_l1 = np.sqrt(_L1_FACTOR * l1 * weight * square**1.5)
         return max(self.l2, _LEAST_PENALTY * self.mean_square, of_l1)
-
-    def _first_order(self):
-        """Objective of the same model without triples."""
-        vector = self.vector.first_order()
-        return Objective(self.likelihood.first_order(vector), vector, self.l2)
 
     @property
     def bound_at_zero(self):
