@@ -17,7 +17,7 @@ from skstruct.utils.parallel import chain_work, range_runner
 
 
 class Limits(NamedTuple):
-    """Sizes at which a list of transitions is faster than vector instructions that run through all.
+    """Sizes at which listed transitions are faster than vector instructions over all of them.
 
     Attributes
     ----------

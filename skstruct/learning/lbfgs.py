@@ -4,6 +4,7 @@
 """
 
 from copy import copy
+from functools import partial
 from itertools import count
 from math import log
 from typing import NamedTuple
@@ -430,12 +431,8 @@ def has_many_tokens(objective):
 
 def _iterates(objective, l1, start, run, settle):
     """Yield points on the way to the minimum, from the first start that is no worse than zero."""
-
-    def value_and_gradient(x, out):
-        return objective.value_and_gradient(x, out, run)
-
-    def curvature(x, out):
-        objective.curvature(x, out, run)
+    value_and_gradient = partial(objective.value_and_gradient, run=run)
+    curvature = partial(objective.curvature, run=run)
 
     def iterates_from(theta, ask_at):
         if not l1:
@@ -564,7 +561,7 @@ class PenaltyPath:
 
     def _iterates_from(self, start, ask_at):
         return minimize_lbfgs(
-            lambda x, out: self._objective.value_and_gradient(x, out, self._run),
+            partial(self._objective.value_and_gradient, run=self._run),
             start,
             known=self._known,
             curvature=self._curvature if self._diagonal is None else None,

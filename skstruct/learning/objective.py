@@ -34,9 +34,9 @@ _LEAST_PENALTY = 1e-3
 # Least penalty in the start with an L1 penalty, whose weights are zero until the slope is above
 # ``l1``: the square root of so many times ``l1``, for features with values of about one.
 _L1_FACTOR = 10.0
-# Norm of the weights conjugate to the marginals of given ones, relative to theirs. Beyond the
-# largest, they do not belong to the data; below the smallest, they were learnt with a much smaller
-# penalty, and zero is nearer. The ascent then begins at zero.
+# Norm of the weights that are conjugate to the marginals under given weights, relative to that of
+# the given ones. Above the largest ratio, these do not belong to the data; below the smallest, they
+# were learnt with a much smaller penalty, and zero is nearer. The ascent then begins at zero.
 _SMALLEST_RATIO, _LARGEST_RATIO = 0.2, 6.0
 
 

@@ -1,4 +1,4 @@
-"""Learning sequence by sequence: the loop over epochs, and the solver "sgd" that is one."""
+"""Learning sequence by sequence: the loop over epochs, and the solver "sgd" that runs it."""
 
 from typing import NamedTuple
 

@@ -192,9 +192,9 @@ class SequenceLearner:
         self.n_updates = self.n_oracle_calls = 0
 
     def _portions(self, order, draws=_NO_DRAWS, work=1.0):
-        """Cut visits, first by number and then by draw, into parts (see `portions`).
+        """Cut visits of sequences, and those of sequences yet to be drawn, into `portions`.
 
-        `work` is that of a visit, relative to inference.
+        `work` is the work of a visit, relative to inference.
         """
         lengths = np.diff(self._problem.offsets)
         # The sequences that will be drawn are unknown: they count with the mean length.
