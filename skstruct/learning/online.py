@@ -433,14 +433,9 @@ class OnlineLearner:
 
     def _new_mixture(self, state, training_set):
         """Shards that learn side by side; None if there is only one."""
-        n_shards = count_shards(self.settings.n_jobs)
-        if n_shards <= 1:
-            return None
-        counting = training_set.counting()
-        n_shards = min(n_shards, len(counting))
-        if n_shards <= 1:
-            return None
-        return Mixture(state, counting, n_shards, self.settings.n_jobs)
+        n_jobs, counting = self.settings.n_jobs, training_set.counting()
+        n_shards = min(count_shards(n_jobs), len(counting))
+        return Mixture(state, counting, n_shards, n_jobs) if n_shards > 1 else None
 
     def _is_over(self, history, accuracy, training_set):
         """Return True if the rule says so, or if there are no mistakes left.

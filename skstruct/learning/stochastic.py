@@ -73,7 +73,7 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
     options |= {"l2": settings.l2, "fit_intercept": settings.fit_intercept}
     learner = kind(training_set, model.n_features, model.n_labels, **options)
     evaluation = _Evaluation(training_set, model, settings)
-    history, value, last = History(), math.inf, -_WAIT_AT_LEAST
+    history, complaint, value, last = History(), None, math.inf, -_WAIT_AT_LEAST
     work = chain_work(model.n_labels)
     with range_runner(training_set.offsets, settings.n_jobs, work) as run:
         for epoch in range(1, settings.max_iter + 1):
@@ -99,9 +99,8 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
                 value, bound = evaluation.evaluate(learner, run)
             if converged or stopped:
                 break
-    complaint = None
-    if not (converged or stopped):
-        complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
+        else:
+            complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
     return Solution(
         learner.chain(),
         history.arrays(),
