@@ -355,13 +355,19 @@ def dual_free_epoch(
         move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
-        add_to_features(chain, features, found, a, b)
-        add_free(marginals[: b - a], chain, free)
-        add_free_transitions(factors.edges, found, free, chain)
+        add_change(features, a, b, marginals, found, factors.edges, free, chain)
         shrink_biases(chain, threshold, shrunk)
         shrink_visited(shrunk, chain, features, a, b, threshold)
         clear(change)
     return True
+
+
+@inline_jit
+def add_change(features, first, last, node, found, edges, free, chain):
+    """Add the changes of one sequence to the other entries of the conjugate vector."""
+    add_to_features(chain, features, found, first, last)
+    add_free(node[: last - first], chain, free)
+    add_free_transitions(edges, found, free, chain)
 
 
 @inline_jit
