@@ -208,6 +208,11 @@ def not_converged(n_iter, max_iter, unit, bound, value, tol):
     return Complaint(f"{after}{distance}.", remedy)
 
 
+# Code of tokens without a label. Labels that training has not seen have codes below it, and count
+# as wrong.
+_UNKNOWN = -1
+
+
 class Stopping(NamedTuple):
     """Parameters of early stopping, with values for estimators that do not have it."""
 
@@ -399,7 +404,7 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
     if on_prediction is not None:
         on_prediction(predicted)
-    weight = data.weight_of_tokens() * (data.labels >= 0)
+    weight = data.weight_of_tokens() * (data.labels != _UNKNOWN)
     return float(np.average(predicted == data.labels, weights=weight))
 
 
