@@ -20,7 +20,7 @@ from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.prediction import Labelling, Span
 from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
-from skstruct.templates.base import HashingTemplateVectorizer, TemplateVectorizer
+from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
 
 __all__ = [

@@ -13,10 +13,10 @@ from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.model import finite_chain, fitted_tagger, require_weights
 from skstruct.datasets.conll import encoded
 from skstruct.input.formats import check_number
-from skstruct.templates.base import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
 from skstruct.templates.syntax import parse_template
+from skstruct.templates.vectorizers import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module

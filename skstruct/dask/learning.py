@@ -19,7 +19,7 @@ from skstruct.learning.lbfgs import Settings, minimize
 from skstruct.learning.objective import ParameterVector
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.crf import CRFTagger
-from skstruct.templates.base import LearningTemplateVectorizer
+from skstruct.templates.vectorizers import LearningTemplateVectorizer
 from skstruct.utils.declared import unpack_strings
 from skstruct.utils.files import write_whole
 from skstruct.utils.messages import short_repr

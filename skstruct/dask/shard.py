@@ -27,7 +27,7 @@ from skstruct.learning.objective import transition_frequency
 from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
-from skstruct.templates.base import LearningTemplateVectorizer
+from skstruct.templates.vectorizers import LearningTemplateVectorizer
 from skstruct.utils.declared import pack_strings
 
 

@@ -18,7 +18,7 @@ from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
 from skstruct.taggers.perceptron import PerceptronTagger
 from skstruct.taggers.sapo import SAPOTagger
-from skstruct.templates.base import HashingTemplateVectorizer, LearningTemplateVectorizer
+from skstruct.templates.vectorizers import HashingTemplateVectorizer, LearningTemplateVectorizer
 from skstruct.utils.declared import Labels, Maybe, Part
 from skstruct.utils.files import check_writable
 from skstruct.utils.messages import short_repr

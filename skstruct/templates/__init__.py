@@ -5,7 +5,7 @@ templates, `reader` numbers the values in a batch, `numbering` the features that
 `learnt` looks features up in other batches.
 """
 
-from skstruct.templates.base import HashingTemplateVectorizer, TemplateVectorizer
+from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
 
 __all__ = [

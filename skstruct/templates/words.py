@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.templates.base import LearningTemplateVectorizer
 from skstruct.templates.syntax import FARTHEST, column_lines, template_lines
+from skstruct.templates.vectorizers import LearningTemplateVectorizer
 from skstruct.utils.declared import Strings, pack_strings, unpack_strings
 from skstruct.utils.persistence import set_module
 
