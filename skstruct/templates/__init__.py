@@ -1,8 +1,8 @@
 """Feature templates: vectorisers of columns of tokens.
 
-`base` is the entry, and `words` makes a template of its own, with gazetteers. `syntax` parses
-templates, `reader` numbers the values in a batch, `numbering` the features that these make, and
-`learnt` looks features up in other batches.
+`vectorizers` is the entry, and `words` makes a template of its own, with gazetteers. `syntax`
+parses templates, `reader` numbers the values in a batch, `numbering` the features that these make,
+and `learnt` looks features up in other batches.
 """
 
 from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
