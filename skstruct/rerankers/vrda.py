@@ -434,9 +434,11 @@ def mean_weights(state):
     """Mean of the weights of all predictors, weighted by their votes."""
     count_votes_of_last(state)
     n_votes = np.sum(state.votes[: state.n_updates[0] + 1])
-    for j in range(state.total.shape[0]):
+    mean = np.empty(state.total.shape[0])
+    for j in range(mean.shape[0]):
         end_stretch(j, state)
-    return state.total / (state.eta * max(n_votes, 1))
+        mean[j] = state.total[j] / (state.eta * max(n_votes, 1))
+    return mean
 
 
 # Voting of all predictors, without storing any of them
