@@ -81,9 +81,9 @@ def evaluations():
     """Seconds of each evaluation in this context; positions of the shards, and size, of each."""
     seconds, evaluated, evaluate = [], [], Objective.value_and_gradient
 
-    def timed(objective, *arguments):
+    def timed(objective, *arguments, **options):
         start = perf_counter()
-        value = evaluate(objective, *arguments)
+        value = evaluate(objective, *arguments, **options)
         seconds.append(perf_counter() - start)
         # The objective loses its likelihood at the end of a fit.
         evaluated.append((getattr(objective.likelihood, "positions", None), objective.size))
