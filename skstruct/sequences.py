@@ -16,6 +16,7 @@ from skstruct.matrices import (
     pack_matrix,
     ranges,
     read_offsets,
+    read_only,
     select_rows,
     stack_sequences,
     stores_zeros,
@@ -39,8 +40,8 @@ def tokens_of(batch):
     parts = vars(batch)
     if "_loose" not in parts or not parts.keys().isdisjoint(_MADE):
         return None
-    tokens = parts["_loose"][0]
-    return tokens if parts["offsets"] is tokens.offsets else None
+    tokens, offsets, _ = parts["_loose"]
+    return tokens if parts["offsets"] is offsets else None
 
 
 @set_module("skstruct")
@@ -155,12 +156,12 @@ class SequenceBatch(FrameConversions):
         Making it takes most of the time for one sentence, and the taggers of this package need
         nothing but `tokens`, its `LooseRows`.
         """
-        batch = cls.__new__(cls)
+        batch, offsets = cls.__new__(cls), read_only(tokens.offsets)
         vars(batch).update(
-            offsets=tokens.offsets,
+            offsets=offsets,
             feature_names=feature_names,
             transition_X=None,
-            _loose=(tokens, make),
+            _loose=(tokens, offsets, make),
         )
         return batch
 
@@ -168,7 +169,7 @@ class SequenceBatch(FrameConversions):
         loose = vars(self).get("_loose")
         if loose is None or name not in _MADE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        made = loose[1]()
+        made = loose[-1]()
         # Another thread may do the same: the first one's arrays stay.
         for part in _MADE:
             vars(self).setdefault(part, getattr(made, part))

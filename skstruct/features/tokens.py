@@ -446,9 +446,7 @@ class KnownCodes(_Codes):
         if len(numbers):
             values = np.ones(len(columns))
             values[positions] = numbers.astype(dtype)
-        offsets = _few_offsets(map(len, X))
-        offsets.flags.writeable = False
-        return LooseRows(_few_offsets(lengths), columns, values, offsets)
+        return LooseRows(_few_offsets(lengths), columns, values, _few_offsets(map(len, X)))
 
 
 _TOKENS_AT_ONCE = 500
@@ -462,7 +460,7 @@ class LooseRows(NamedTuple):
     ends: np.ndarray  # (n_rows + 1,) int64
     columns: np.ndarray  # (n_entries,) int32, in any order, negative where there is none
     values: np.ndarray  # (n_entries,) values, or (0,) when all are one
-    offsets: np.ndarray  # (n_sequences + 1,) int64, read-only
+    offsets: np.ndarray  # (n_sequences + 1,) int64
 
     def copy(self):
         """The same with arrays of its own, except the offsets."""
