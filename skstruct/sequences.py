@@ -38,9 +38,11 @@ def tokens_of(batch):
     if not isinstance(batch, SequenceBatch) or batch.transition_X is not None:
         return None
     parts = vars(batch)
-    if "_loose" not in parts or not parts.keys().isdisjoint(_MADE):
+    # Looked up once: another thread may make the arrays meanwhile.
+    loose = parts.get("_loose")
+    if loose is None or not parts.keys().isdisjoint(_MADE):
         return None
-    tokens, offsets, _ = parts["_loose"]
+    tokens, offsets, *_ = loose
     return tokens if parts["offsets"] is offsets else None
 
 
@@ -161,7 +163,7 @@ class SequenceBatch(FrameConversions):
             offsets=offsets,
             feature_names=feature_names,
             transition_X=None,
-            _loose=(tokens, offsets, make),
+            _loose=(tokens, offsets, len(feature_names), make),
         )
         return batch
 
@@ -327,7 +329,9 @@ default=None
     @property
     def n_features(self):
         """Number of columns."""
-        return self.X.shape[1] if tokens_of(self) is None else len(self.feature_names)
+        parts = vars(self)
+        loose = parts.get("_loose")
+        return self.X.shape[1] if loose is None or "X" in parts else loose[2]
 
     @property
     def n_transition_features(self):

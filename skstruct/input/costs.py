@@ -60,7 +60,8 @@ def read_label_cost(label_cost, classes):
     if label_cost is None:
         return NO_COST
     names = classes.tolist()
-    cost = (_read_pairs if isinstance(label_cost, Mapping) else _read_array)(label_cost, names)
+    read = _read_pairs if isinstance(label_cost, Mapping) else _read_array
+    cost = read(label_cost, names)
     for gold, predicted in np.argwhere(~((cost >= 0) & (cost <= LARGEST)))[:1]:
         raise ValueError(
             f"label_cost is {cost[gold, predicted]:g} for {names[predicted]!r} in place of "

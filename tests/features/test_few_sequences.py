@@ -143,6 +143,24 @@ def test_what_is_changed_counts():
     assert tagger.predict(vectorizer.transform(few)).tolist() == wanted
 
 
+def test_the_number_of_columns_is_that_of_the_matrix():
+    X, y = sentences("strings")
+    model = make_pipeline(SequenceVectorizer(), CRFTagger(max_iter=3, tol=1e9)).fit(X, y)
+    batch, n_columns = model[0].transform(X[:2]), len(model[0].vocabulary_)
+    wanted = model[-1].predict(in_full(model[0], X[:2])).tolist()
+    for names in (None, batch.feature_names[:1]):
+        batch.feature_names = names
+        assert batch.n_features == n_columns
+    batch.feature_names = None
+    assert model[-1].predict(batch).tolist() == wanted
+    batch = model[0].transform(X[:2])
+    batch.X = batch.X[:, :3]
+    assert batch.n_features == 3
+    batch = model[0].transform(X[:2])
+    batch.X, batch.keep_zeros = np.ones((batch.offsets[-1], 2)), False
+    assert batch.n_features == 2
+
+
 def test_another_vectorizer_is_refused():
     X, y = sentences("strings")
     model = make_pipeline(SequenceVectorizer(), CRFTagger(max_iter=3, tol=1e9)).fit(X, y)
