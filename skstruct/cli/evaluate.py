@@ -5,9 +5,10 @@ from itertools import chain
 
 import click
 
+from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
 from skstruct.cli.labels import has_chunks, look_like_runs, reading_of
 from skstruct.cli.layout import layout_for, layout_options
-from skstruct.cli.models import Details, answer, baselines_of, check_kind, inputs_of, load_model
+from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE, FILE_OR_INPUT
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, labels_in, read_all

@@ -11,7 +11,7 @@ import warnings
 
 import click
 
-from skstruct.cli.options import PARAMETERS
+from skstruct.cli.estimators import PARAMETERS
 from skstruct.utils.files import os_errors_name
 
 _NAME = "standard output"

@@ -10,8 +10,9 @@ from operator import itemgetter
 import click
 from joblib import Parallel, delayed
 
+from skstruct.cli.answers import Details, answer
 from skstruct.cli.layout import layout_for, layout_options
-from skstruct.cli.models import Details, answer, load_model
+from skstruct.cli.models import load_model
 from skstruct.cli.options import (
     FILE,
     FILE_OR_INPUT,

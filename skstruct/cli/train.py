@@ -10,6 +10,8 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, cross_val_score
 
 import skstruct
+from skstruct.cli.answers import baselines_of, check_kind, inputs_of
+from skstruct.cli.estimators import ESTIMATORS, RERANKERS, STACKED, make, make_vectorizer
 from skstruct.cli.evaluate import brief_scores
 from skstruct.cli.labels import (
     convert_sequences,
@@ -19,19 +21,14 @@ from skstruct.cli.labels import (
     warn_of_labels,
 )
 from skstruct.cli.layout import layout_options, layout_to_store
-from skstruct.cli.models import Model, baselines_of, check_kind, inputs_of, store_model
+from skstruct.cli.models import Model, store_model
 from skstruct.cli.options import (
-    ESTIMATORS,
     FILE,
     FILE_OR_INPUT,
-    RERANKERS,
-    STACKED,
     Name,
     NewFile,
     assignments_option,
     jobs_option,
-    make,
-    make_vectorizer,
     require_other_files,
 )
 from skstruct.cli.output import Log, standard_output, write_line

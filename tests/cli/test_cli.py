@@ -113,7 +113,7 @@ def test_help_teaches(command):
 
 
 def test_every_estimator_has_its_name_in_the_command():
-    from skstruct.cli.options import ESTIMATORS
+    from skstruct.cli.estimators import ESTIMATORS
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
     # ``tag --spans`` stands for it.

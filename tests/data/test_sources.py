@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skstruct import TemplateVectorizer, crfpp, crfsuite
+from skstruct.cli.estimators import make_vectorizer
 from skstruct.cli.models import load_model
-from skstruct.cli.options import make_vectorizer
 from skstruct.datasets import (
     fetch_ocr_letters,
     iter_conll,

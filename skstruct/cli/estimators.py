@@ -1,0 +1,140 @@
+"""Estimators and vectorisers by name, with parameters from the command line."""
+
+import io
+
+import click
+
+import skstruct
+from skstruct.cli.options import find_name
+from skstruct.taggers.base import BaseTagger
+from skstruct.utils.files import read_text
+
+RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
+STACKED = "NBestReranker"
+_PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
+TAGGERS = tuple(
+    sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
+)
+# All taggers and rerankers, and the reranker on top of a tagger.
+ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED)
+# Names of the parameters that each option takes.
+PARAMETERS = {
+    option: {p for name in names for p in _PUBLIC[name]._parameter_constraints}
+    for option, names in (
+        ("-p", (*TAGGERS, *RERANKERS)),
+        ("-f", ("WordVectorizer", "TemplateVectorizer")),
+    )
+}
+
+
+def make(name, parameters, option):
+    """Make an estimator with parameters that are checked now.
+
+    Parameters
+    ----------
+    name : str
+        Public name of its class.
+    parameters : dict
+        As of ``set_params``. In place of the parts of `NBestReranker` there are their names.
+    option : str
+        Option that they come from, for messages.
+
+    Returns
+    -------
+    estimator : object
+
+    Raises
+    ------
+    click.BadParameter
+        If the class has no parameter of a name, or a value is invalid.
+    """
+    parameters = dict(parameters)
+    try:
+        estimator = _stacked(parameters) if name == STACKED else _PUBLIC[name]()
+        estimator.set_params(**parameters)
+        for part in (estimator, *vars(estimator).values()):
+            if hasattr(part, "_validate_params"):
+                part._validate_params()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+    return estimator
+
+
+def _stacked(parameters):
+    """Make an `NBestReranker`, and put its parts in place of their names in the parameters.
+
+    Features of labellings are ready-made, since the command line has no functions.
+    """
+    tagger, reranker = skstruct.CRFTagger(), skstruct.VRDAReranker(random_state=0)
+    stacked = skstruct.NBestReranker(tagger, reranker, features="labels")
+    known = stacked.get_params(deep=False)
+    for name in parameters:
+        if name.partition("__")[0] not in known:
+            raise ValueError(
+                f"{STACKED} has no parameter {name!r}; it has {', '.join(known)}, and those of its "
+                "parts, such as tagger__max_iter."
+            )
+    for part, names in (("tagger", TAGGERS), ("reranker", RERANKERS)):
+        if part in parameters:
+            found = find_name(str(parameters[part]), names)
+            if found is None:
+                wanted = f"{part}={parameters[part]}"
+                raise ValueError(f"{wanted}: expected one of {', '.join(names)}.")
+            parameters[part] = _PUBLIC[found]()
+    return stacked
+
+
+def make_vectorizer(features, template, parameters, gazetteers, clusters):
+    """Make the vectoriser that the options ask for.
+
+    Parameters
+    ----------
+    features : {"auto", "words", "template", "none"}
+        "auto" stands for words.
+    template : str or None
+        Path of a template.
+    parameters : dict
+        Of the vectoriser.
+    gazetteers : dict of str to str
+        Paths of files with a name in each line.
+    clusters : str or None
+        Path of a file of Brown clusters.
+
+    Returns
+    -------
+    vectorizer : estimator or None
+        None for "none".
+    """
+    if template is not None:
+        parameters = {"template": read_text(template).splitlines(), **parameters}
+        features = "template"
+    if features in ("template", "none") and (gazetteers or clusters):
+        raise click.UsageError("--gazetteer and --clusters are for --features words.")
+    if features == "none":
+        return None
+    if features == "template":
+        return make("TemplateVectorizer", parameters, "-f")
+    lists = {}
+    if gazetteers:
+        lists["gazetteers"] = {
+            name: list(filter(None, map(str.strip, _lines(path))))
+            for name, path in gazetteers.items()
+        }
+    if clusters:
+        lists["clusters"] = _read_clusters(clusters)
+    return make("WordVectorizer", {**parameters, **lists}, "-f")
+
+
+def _read_clusters(path):
+    """Words and paths of a file whose lines are path, word and count, separated by tabs."""
+    found = {}
+    for number, line in enumerate(_lines(path), start=1):
+        fields = line.rstrip("\n").split("\t")
+        if len(fields) < 2:
+            raise ValueError(f"{path}, line {number}: expected a path, a tab and a word.")
+        found[fields[1]] = fields[0]
+    return found
+
+
+def _lines(path):
+    return io.StringIO(read_text(path), newline=None)
