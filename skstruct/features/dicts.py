@@ -249,8 +249,8 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         loose = self.read_few(X) if "feature_names_" in vars(self) else None
         if loose is None:
             return None
-        n_tokens, n_known = len(loose.ends) - 1, np.count_nonzero(loose.columns >= 0)
-        if n_tokens >= FEWEST_TOKENS and n_known <= len(loose.columns) / 2:
+        may_warn = len(loose.ends) > FEWEST_TOKENS
+        if may_warn and np.count_nonzero(loose.columns >= 0) <= len(loose.columns) / 2:
             return None
         n_columns, names, dtype = len(self.vocabulary_), self.feature_names_, self.dtype
 

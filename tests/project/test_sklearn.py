@@ -33,6 +33,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils._test_common import instance_generator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -166,6 +167,24 @@ def test_pipeline_is_the_same_as_the_tagger_alone(tagger, data):
     assert pipeline.score(X, y) == alone.score(X, y)
     assert_array_equal(pipeline[-1].feature_names_in_, pipeline[0].get_feature_names_out())
     assert_array_equal(pipeline.classes_, alone.classes_)
+
+
+def test_a_pipeline_has_copies_of_its_taggers_tags():
+    class WeakTagger(CRFTagger):
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.classifier_tags.poor_score = True
+            return tags
+
+    found = [
+        get_tags(make_pipeline(SequenceVectorizer(), tagger)).classifier_tags
+        for tagger in (WeakTagger(), CRFTagger())
+    ]
+    assert [(tags.poor_score, tags.multi_class) for tags in found] == [(True, True), (False, True)]
+    own = get_tags(WeakTagger()).classifier_tags
+    copied = copy.deepcopy(own)
+    assert copied == own
+    assert copied is not own
 
 
 def test_pipeline_memory(tagger, ragged, tmp_path, monkeypatch):
