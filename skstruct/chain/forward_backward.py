@@ -184,9 +184,10 @@ def backward(rows, length, factors, buffer, alpha, scale, weight, counts):
     for s in range(width(edges, length - 1)):
         beta[s] = 1.0
     for t in range(length - 1, 0, -1):
-        a, row = alpha[t], rows[t]
+        a, row, factor = alpha[t], rows[t], scale[t]
         for s in range(width(edges, t)):
-            q[s] = row[s] * beta[s] * scale[t]
+            q[s] = row[s] * beta[s] * factor
+        for s in range(width(edges, t)):
             a[s] *= beta[s]
         if weight != 0.0:
             collect(factors, buffer, t, weight, alpha[t - 1], q, counts)

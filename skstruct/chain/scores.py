@@ -6,8 +6,7 @@ import numpy as np
 
 from skstruct.chain.protocol import score, state_of
 from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, lean_jit
-from skstruct.compiled.lanes import AHEAD, LANES, LINE, prefetch
-from skstruct.compiled.rows import sum_rows
+from skstruct.compiled.lanes import AHEAD, LANES, LINE, prefetch, sum_wide_rows
 
 
 class Rows(NamedTuple):
@@ -81,9 +80,9 @@ def linear_scores(rows, first, last, weights, bias, out):
         if n_labels < LANES:
             narrow_scores(rows, a, b, weights, bias, row)
         elif rows.data.shape[0] == 0:
-            sum_rows(bias, weights, rows.indices, None, None, a, b, row)
+            sum_wide_rows(bias, weights, rows.indices, None, None, a, b, row)
         else:
-            sum_rows(bias, weights, rows.indices, rows.data, None, a, b, row)
+            sum_wide_rows(bias, weights, rows.indices, rows.data, None, a, b, row)
 
 
 @inline_lean_jit

@@ -1,10 +1,10 @@
 """Instructions that the compiler does not find by itself: blocks of eight columns, and prefetch.
 
-Each function on blocks, from which `skstruct.compiled.rows` is built, keeps the block of
-eight columns that starts at column ``j`` in a register while it loops over rows. The compiler loads
-and stores the block at every row, or works on single columns. On processors with narrower registers
-it splits the block. Without these functions an epoch of the perceptron takes 1.35 to 1.7 times as
-long, an iteration of L-BFGS 1.33 to 1.4 times, and prediction 1.5 to 1.7 times.
+Each function on wide rows, of at least eight columns, keeps up to three blocks of eight columns in
+registers while it loops over rows; the last block may begin within the one before. The compiler
+loads and stores a block at every row, or works on single columns. On processors with narrower
+registers it splits the blocks. Without these functions an epoch of the perceptron takes 1.35 to 1.7
+times as long, an iteration of L-BFGS 1.33 to 1.4 times, and prediction 1.5 to 1.7 times.
 
 The weights of a token's features are scattered over a large array, at addresses that are known well
 in advance. Without `prefetch`, learners are up to 16 % slower, and prediction in batches 15 to
@@ -31,7 +31,7 @@ if numba.config.DISABLE_JIT:
     def prefetch(array, position):
         """Ask for no data: interpreted code gains nothing from it."""
 
-    def sum_block(initial, matrix, rows, values, threshold, first, last, j, out):
+    def sum_wide_rows(initial, matrix, rows, values, threshold, first, last, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
         An `initial` of None is zero, values of None are all one. If ``matrix`` is a vector, rows
@@ -39,14 +39,12 @@ if numba.config.DISABLE_JIT:
         ``v - min(max(v, -threshold), threshold)``.
         """
         width = matrix.shape[1] if matrix.ndim == 2 else 1
-        out[j : j + LANES] = 0.0 if initial is None else initial[j : j + LANES]
+        out[:] = 0.0 if initial is None else initial
         for k in range(first, last):
-            place = rows[k] * width + j
-            block = matrix.ravel()[place : place + LANES]
+            row = matrix.ravel()[rows[k] * width :][: len(out)]
             if threshold is not None:
-                block = block - np.minimum(np.maximum(block, -threshold), threshold)
-            x = 1.0 if values is None else values[k]
-            out[j : j + LANES] += x * block
+                row = row - np.minimum(np.maximum(row, -threshold), threshold)
+            out += row if values is None else values[k] * row
 
     def sum_groups(vector, n_groups):
         """Sum of the first groups of four blocks, lane by lane and then over the lanes."""
@@ -60,24 +58,22 @@ if numba.config.DISABLE_JIT:
             lanes = lanes[:half] + lanes[half : 2 * half]
         return lanes[0]
 
-    def scatter_block(x, values, rows, first, last, j, skip, vector):
-        """Add ``values[k] * x`` to the row that begins at ``rows[k]``, except its first columns."""
+    def scatter_wide_row(x, values, rows, first, last, vector):
+        """Add ``values[k] * x`` to the row that begins at ``rows[k]``; values of None are one."""
         for k in range(first, last):
-            vector[rows[k] + j + skip : rows[k] + j + LANES] += values[k] * x[j + skip : j + LANES]
+            vector[rows[k] :][: len(x)] += x if values is None else values[k] * x
 
-    def scatter_unit_block(x, rows, first, last, j, skip, vector):
-        """Add ``x`` to the row that begins at ``rows[k]``, except its first columns."""
-        scatter_block(x, np.ones(last), rows, first, last, j, skip, vector)
+    def dot_wide_rows(x, matrix, out):
+        """``out = x @ matrix``."""
+        out[:] = x @ matrix
 
-    def dot_blocks(x, matrix, starts, out):
-        """``out = x @ matrix`` for the blocks that start at some columns."""
-        for j in starts:
-            out[j : j + LANES] = x @ matrix[:, j : j + LANES]
+    def max_plus_wide_rows(x, matrix, out):
+        """``out = max_i x[i] + matrix[i]``."""
+        out[:] = np.max(x[:, None] + matrix, axis=0)
 
-    def max_plus_blocks(x, matrix, starts, out):
-        """``out = max_i x[i] + matrix[i]`` for the blocks that start at some columns."""
-        for j in starts:
-            out[j : j + LANES] = np.max(x[:, None] + matrix[:, j : j + LANES], axis=0)
+    def add_wide_outer(weight, x, y, out):
+        """``out += weight * outer(x, y)``."""
+        out += weight * np.outer(x, y)
 
     def add_top_two(x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
@@ -89,13 +85,10 @@ if numba.config.DISABLE_JIT:
         second, top = np.sort(numbers)[-2:]
         return top, second, np.argmax(numbers)
 
-    def outer_block(weight, x, y, j, skip, out):
-        """``out += weight * outer(x, y)``, except the first ``skip`` columns."""
-        out[:, j + skip : j + LANES] += weight * np.outer(x, y[j + skip : j + LANES])
-
 else:
     _INT = ir.IntType(64)
     _BLOCK = ir.VectorType(ir.DoubleType(), LANES)
+    _ZEROS = ir.Constant(_BLOCK, [0.0] * LANES)
     _LANE_NUMBERS = ir.Constant(ir.VectorType(ir.IntType(64), LANES), list(range(LANES)))
     _FUSED = ("contract",)
 
@@ -106,6 +99,9 @@ else:
             self.context, self.builder = context, builder
 
         def array(self, kind, value):
+            """Parts of an array; None for None."""
+            if kind == types.none:
+                return None
             return arrayobj.make_array(kind)(self.context, self.builder, value)
 
         def item(self, array, position):
@@ -146,6 +142,27 @@ else:
                 block = self.larger(self.builder.shuffle_vector(block, block, order), block)
             return block
 
+        def over_columns(self, n, work):
+            """Work on ``n`` columns, three blocks at a time, and two at the end.
+
+            ``work(starts, skips)`` emits the code for some blocks. Each skip is the number of first
+            columns of a block that have been in one before; None if there are none.
+            """
+            builder, last = self.builder, self.builder.sub(n, _INT(LANES))
+
+            def fit(start):
+                at = builder.select(builder.icmp_signed("<", start, last), start, last)
+                return at, builder.sub(start, at)
+
+            one, two, three = (_INT(i * LANES) for i in (1, 2, 3))
+            with cgutils.for_range_slice(builder, _INT(0), builder.sub(n, two), three) as (j, _):
+                at, skip = fit(builder.add(j, two))
+                work([j, builder.add(j, one), at], [None, None, skip])
+            done = builder.udiv(builder.add(n, _INT(LANES - 1)), three)
+            first = builder.mul(done, three)
+            with builder.if_then(builder.icmp_signed("<", first, n)):
+                work(*zip(fit(first), fit(builder.add(first, one)), strict=True))
+
         def over_rows(self, initial, first, last, step):
             """Fold ``step`` over the numbers from ``first`` to ``last``; the state are blocks."""
             registers = [cgutils.alloca_once(self.builder, _BLOCK) for _ in initial]
@@ -182,7 +199,7 @@ else:
         return types.void(array, types.intp), codegen
 
     @intrinsic
-    def sum_block(typing, initial, matrix, rows, values, threshold, first, last, j, out):
+    def sum_wide_rows(typing, initial, matrix, rows, values, threshold, first, last, out):
         """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
 
         An `initial` of None is zero, values of None are all one. If ``matrix`` is a vector, rows
@@ -192,36 +209,39 @@ else:
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
-
-            def array(i):
-                kind = signature.args[i]
-                return None if kind == types.none else code.array(kind, args[i])
-
-            start, weights, places, factors, target = map(array, (0, 1, 2, 3, 8))
+            start, weights, places, factors, target = (
+                code.array(signature.args[i], args[i]) for i in (0, 1, 2, 3, 7)
+            )
             width = builder.extract_value(weights.shape, 1) if matrix.ndim == 2 else _INT(1)
             if threshold != types.none:
                 high, low = code.spread(args[4]), code.spread(builder.fneg(args[4]))
 
-            def step(totals, k):
-                row = builder.mul(builder.sext(code.item(places, k), _INT), width)
-                _, block = code.block(weights, builder.add(row, args[7]))
-                if threshold != types.none:
-                    within = code.larger(block, low)
-                    within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
-                    block = builder.fsub(block, within)
-                if factors is None:
-                    return [builder.fadd(totals[0], block)]
-                return [code.add_product(totals[0], code.spread(code.item(factors, k)), block)]
+            def shrunk(block):
+                if threshold == types.none:
+                    return block
+                within = code.larger(block, low)
+                within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
+                return builder.fsub(block, within)
 
-            total = ir.Constant(_BLOCK, [0.0] * LANES)
-            if start is not None:
-                _, total = code.block(start, args[7])
-            (total,) = code.over_rows([total], args[5], args[6], step)
-            code.store(total, code.block(target, args[7])[0])
+            def sum_columns(columns, skips):
+                def step(totals, k):
+                    row = builder.mul(builder.sext(code.item(places, k), _INT), width)
+                    blocks = [shrunk(code.block(weights, builder.add(row, j))[1]) for j in columns]
+                    if factors is None:
+                        return [builder.fadd(t, b) for t, b in zip(totals, blocks, strict=True)]
+                    x = code.spread(code.item(factors, k))
+                    return [code.add_product(t, x, b) for t, b in zip(totals, blocks, strict=True)]
+
+                totals = [_ZEROS if start is None else code.block(start, j)[1] for j in columns]
+                totals = code.over_rows(totals, args[5], args[6], step)
+                for total, j in zip(totals, columns, strict=True):
+                    code.store(total, code.block(target, j)[0])
+
+            code.over_columns(builder.extract_value(target.shape, 0), sum_columns)
             return context.get_dummy_value()
 
         n = types.intp
-        return types.void(initial, matrix, rows, values, threshold, n, n, n, out), codegen
+        return types.void(initial, matrix, rows, values, threshold, n, n, out), codegen
 
     @intrinsic
     def sum_groups(typing, vector, n_groups):
@@ -237,8 +257,7 @@ else:
                 blocks = [code.block(array, place)[1] for place in places]
                 return [builder.fadd(t, b) for t, b in zip(totals, blocks, strict=True)]
 
-            zero = ir.Constant(_BLOCK, [0.0] * LANES)
-            a, b, c, d = code.over_rows([zero] * (GROUP // LANES), _INT(0), args[1], step)
+            a, b, c, d = code.over_rows([_ZEROS] * (GROUP // LANES), _INT(0), args[1], step)
             lanes = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
             items = [builder.extract_element(lanes, ir.IntType(32)(i)) for i in range(LANES)]
             while len(items) > 1:
@@ -249,25 +268,26 @@ else:
 
         return types.float64(vector, types.intp), codegen
 
-    def _square(initial, combine):
-        """Return the code that folds the rows of a square matrix and the items of a vector."""
+    def _fold_rows(initial, combine):
+        """Return the code that folds the rows of a matrix and the items of a vector."""
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
-            x, matrix, out = (code.array(signature.args[i], args[i]) for i in (0, 1, 3))
-            n_rows = builder.extract_value(matrix.shape, 0)
-            width = builder.extract_value(matrix.shape, 1)
-            columns = cgutils.unpack_tuple(builder, args[2])
+            x, matrix, out = map(code.array, signature.args, args)
+            n_rows, width = (builder.extract_value(matrix.shape, i) for i in (0, 1))
 
-            def step(totals, i):
-                row, item = builder.mul(i, width), code.spread(code.item(x, i))
-                blocks = [code.block(matrix, builder.add(row, j))[1] for j in columns]
-                return [combine(code, t, item, b) for t, b in zip(totals, blocks, strict=True)]
+            def fold_columns(columns, skips):
+                def step(totals, i):
+                    row, item = builder.mul(i, width), code.spread(code.item(x, i))
+                    blocks = [code.block(matrix, builder.add(row, j))[1] for j in columns]
+                    return [combine(code, t, item, b) for t, b in zip(totals, blocks, strict=True)]
 
-            start = ir.Constant(_BLOCK, [initial] * LANES)
-            totals = code.over_rows([start] * len(columns), _INT(0), n_rows, step)
-            for total, j in zip(totals, columns, strict=True):
-                code.store(total, code.block(out, j)[0])
+                start = ir.Constant(_BLOCK, [initial] * LANES)
+                totals = code.over_rows([start] * len(columns), _INT(0), n_rows, step)
+                for total, j in zip(totals, columns, strict=True):
+                    code.store(total, code.block(out, j)[0])
+
+            code.over_columns(width, fold_columns)
             return context.get_dummy_value()
 
         return codegen
@@ -276,14 +296,14 @@ else:
         return code.larger(code.builder.fadd(x, block), largest)
 
     @intrinsic
-    def dot_blocks(typing, x, matrix, starts, out):
-        """``out = x @ matrix`` for the blocks that start at some columns."""
-        return types.void(x, matrix, starts, out), _square(0.0, _Code.add_product)
+    def dot_wide_rows(typing, x, matrix, out):
+        """``out = x @ matrix``."""
+        return types.void(x, matrix, out), _fold_rows(0.0, _Code.add_product)
 
     @intrinsic
-    def max_plus_blocks(typing, x, matrix, starts, out):
-        """``out = max_i x[i] + matrix[i]`` for the blocks that start at some columns."""
-        return types.void(x, matrix, starts, out), _square(-np.inf, _larger_sum)
+    def max_plus_wide_rows(typing, x, matrix, out):
+        """``out = max_i x[i] + matrix[i]``."""
+        return types.void(x, matrix, out), _fold_rows(-np.inf, _larger_sum)
 
     def _find_largest(code, top, blocks, n, register):
         """First position and count of the largest item ``top``; the next one into the register."""
@@ -354,73 +374,67 @@ else:
         found = types.Tuple((types.float64, types.float64, types.intp))
         return found(x, types.intp, y, types.intp, out), codegen
 
-    def _add_multiples(code, y, kind, j, skip, first, last, factor, place, target):
-        """Add ``factor(k) * y`` to the blocks of the target that are at ``place(k)``."""
-        _, block = code.block(code.array(kind, y), j)
-        skipped = code.builder.icmp_signed(
-            "<", _LANE_NUMBERS, code.spread(skip, _LANE_NUMBERS.type)
-        )
-        block = code.builder.select(skipped, ir.Constant(_BLOCK, [0.0] * LANES), block)
-        with cgutils.for_range_slice(code.builder, first, last, _INT(1)) as (k, _):
-            address, total = code.block(target, code.builder.add(place(k), j))
-            code.store(factor(total, block, k), address)
+    def _add_to_rows(code, y, n, first, last, place, factor, target):
+        """Add ``factor(k) * y`` to the row of the target at ``place(k)``; a factor of None is 1."""
+        builder = code.builder
+
+        def add_columns(columns, skips):
+            blocks = [code.block(y, j)[1] for j in columns]
+            for i, skip in enumerate(skips):
+                if skip is not None:
+                    skip = code.spread(skip, _LANE_NUMBERS.type)
+                    skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
+                    blocks[i] = builder.select(skipped, _ZEROS, blocks[i])
+            with cgutils.for_range_slice(builder, first, last, _INT(1)) as (k, _):
+                row, x = place(k), factor(k)
+                found = [code.block(target, builder.add(row, j)) for j in columns]
+                sums = [
+                    builder.fadd(total, block) if x is None else code.add_product(total, x, block)
+                    for (_, total), block in zip(found, blocks, strict=True)
+                ]
+                # In reverse: a block that skips columns must not undo the one that has them.
+                for total, (address, _) in zip(reversed(sums), reversed(found), strict=True):
+                    code.store(total, address)
+
+        code.over_columns(n, add_columns)
 
     @intrinsic
-    def outer_block(typing, weight, x, y, j, skip, out):
-        """``out += weight * outer(x, y)``, except the first ``skip`` columns."""
+    def add_wide_outer(typing, weight, x, y, out):
+        """``out += weight * outer(x, y)``."""
 
         def codegen(context, builder, signature, args):
             code = _Code(context, builder)
-            x, out = (code.array(signature.args[i], args[i]) for i in (1, 5))
+            x, y, out = map(code.array, signature.args[1:], args[1:])
             n_rows, width = (builder.extract_value(out.shape, i) for i in (0, 1))
-
-            def add(total, block, i):
-                factor = builder.fmul(args[0], code.item(x, i))
-                return code.add_product(total, code.spread(factor), block)
 
             def place(i):
                 return builder.mul(i, width)
 
-            _add_multiples(
-                code, args[2], signature.args[2], *args[3:5], _INT(0), n_rows, add, place, out
-            )
+            def factor(i):
+                return code.spread(builder.fmul(args[0], code.item(x, i)))
+
+            _add_to_rows(code, y, width, _INT(0), n_rows, place, factor, out)
             return context.get_dummy_value()
 
-        return types.void(types.float64, x, y, types.intp, types.intp, out), codegen
+        return types.void(types.float64, x, y, out), codegen
 
     @intrinsic
-    def scatter_block(typing, x, values, rows, first, last, j, skip, vector):
-        """Add ``values[k] * x`` to the row that begins at ``rows[k]``, except its first columns."""
+    def scatter_wide_row(typing, x, values, rows, first, last, vector):
+        """Add ``values[k] * x`` to the row that begins at ``rows[k]``; values of None are one."""
 
         def codegen(context, builder, signature, args):
-            _scatter(_Code(context, builder), signature.args, args)
+            code = _Code(context, builder)
+            x, values, rows, vector = (code.array(signature.args[i], args[i]) for i in (0, 1, 2, 5))
+
+            def place(k):
+                return builder.sext(code.item(rows, k), _INT)
+
+            def factor(k):
+                return None if values is None else code.spread(code.item(values, k))
+
+            n = builder.extract_value(x.shape, 0)
+            _add_to_rows(code, x, n, *args[3:5], place, factor, vector)
             return context.get_dummy_value()
 
-        return types.void(x, values, rows, *[types.intp] * 4, vector), codegen
-
-    @intrinsic
-    def scatter_unit_block(typing, x, rows, first, last, j, skip, vector):
-        """Add ``x`` to the row that begins at ``rows[k]``, except its first columns."""
-
-        def codegen(context, builder, signature, args):
-            kinds = [signature.args[0], None, *signature.args[1:]]
-            _scatter(_Code(context, builder), kinds, [args[0], None, *args[1:]])
-            return context.get_dummy_value()
-
-        return types.void(x, rows, *[types.intp] * 4, vector), codegen
-
-    def _scatter(code, kinds, args):
-        x, values, rows, first, last, j, skip, vector = args
-        rows, vector = code.array(kinds[2], rows), code.array(kinds[7], vector)
-        if values is not None:
-            values = code.array(kinds[1], values)
-
-        def add(total, block, k):
-            if values is None:
-                return code.builder.fadd(total, block)
-            return code.add_product(total, code.spread(code.item(values, k)), block)
-
-        def place(k):
-            return code.builder.sext(code.item(rows, k), _INT)
-
-        _add_multiples(code, x, kinds[0], j, skip, first, last, add, place, vector)
+        n = types.intp
+        return types.void(x, values, rows, n, n, vector), codegen

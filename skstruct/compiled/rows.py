@@ -12,10 +12,9 @@ from skstruct.compiled.lanes import (
     GROUP,
     LANES,
     add_top_two,
-    dot_blocks,
-    max_plus_blocks,
-    outer_block,
-    sum_block,
+    add_wide_outer,
+    dot_wide_rows,
+    max_plus_wide_rows,
     sum_groups,
 )
 
@@ -25,7 +24,8 @@ def dot(a, b):
     """Inner product in double precision."""
     s0 = s1 = s2 = s3 = 0.0
     n = a.shape[0]
-    for k in range(0, n - 3, 4):
+    for i in range(n // 4):
+        k = 4 * i
         s0 += a[k] * b[k]
         s1 += a[k + 1] * b[k + 1]
         s2 += a[k + 2] * b[k + 2]
@@ -47,7 +47,8 @@ def squared_distance(a, b):
     """Squared distance of two vectors."""
     s0 = s1 = s2 = s3 = 0.0
     n = a.shape[0]
-    for k in range(0, n - 3, 4):
+    for i in range(n // 4):
+        k = 4 * i
         d0, d1 = a[k] - b[k], a[k + 1] - b[k + 1]
         d2, d3 = a[k + 2] - b[k + 2], a[k + 3] - b[k + 3]
         s0 += d0 * d0
@@ -64,7 +65,8 @@ def squared_distance(a, b):
 def largest(x, n):
     """Maximum of the first ``n`` items; four independent comparisons at a time for speed."""
     a = b = c = d = -np.inf
-    for i in range(0, n - 3, 4):
+    for k in range(n // 4):
+        i = 4 * k
         a = x[i] if x[i] > a else a
         b = x[i + 1] if x[i + 1] > b else b
         c = x[i + 2] if x[i + 2] > c else c
@@ -95,17 +97,6 @@ def sum_in_lanes(terms):
 
 
 @inline_jit
-def sum_rows(initial, matrix, rows, values, threshold, first, last, out):
-    """``out = initial + sum_k values[k] * matrix[rows[k]]`` over ``first <= k < last``.
-
-    See `sum_block` for the other forms of the parameters. At least `LANES` columns are needed.
-    """
-    n = out.shape[0]
-    for j in range(0, n, LANES):
-        sum_block(initial, matrix, rows, values, threshold, first, last, min(j, n - LANES), out)
-
-
-@inline_jit
 def add_rows(x, i, y, j, out):
     """``out = x[i] + y[j]``; return its largest item, the next one, and the first largest position.
 
@@ -129,13 +120,7 @@ def vector_matrix(x, matrix, out):
     """``out = x @ matrix``."""
     n = matrix.shape[1]
     if n >= LANES:
-        for j in range(0, n, 3 * LANES):
-            if j + 2 * LANES < n:
-                dot_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
-            elif j + LANES < n:
-                dot_blocks(x, matrix, (j, n - LANES), out)
-            else:
-                dot_blocks(x, matrix, (n - LANES,), out)
+        dot_wide_rows(x, matrix, out)
         return
     for j in range(n):
         out[j] = 0.0
@@ -149,13 +134,7 @@ def max_plus(x, matrix, out):
     """``out[j] = max_i x[i] + matrix[i, j]`` for a matrix with a row."""
     n = matrix.shape[1]
     if n >= LANES:
-        for j in range(0, n, 3 * LANES):
-            if j + 2 * LANES < n:
-                max_plus_blocks(x, matrix, (j, j + LANES, min(j + 2 * LANES, n - LANES)), out)
-            elif j + LANES < n:
-                max_plus_blocks(x, matrix, (j, n - LANES), out)
-            else:
-                max_plus_blocks(x, matrix, (n - LANES,), out)
+        max_plus_wide_rows(x, matrix, out)
         return
     for j in range(n):
         out[j] = x[0] + matrix[0, j]
@@ -170,9 +149,7 @@ def add_outer(weight, x, y, out):
     """``out += weight * outer(x, y)``."""
     n = out.shape[1]
     if n >= LANES:
-        for j in range(0, n, LANES):
-            at = min(j, n - LANES)
-            outer_block(weight, x, y, at, j - at, out)
+        add_wide_outer(weight, x, y, out)
         return
     for i in range(out.shape[0]):
         for j in range(n):

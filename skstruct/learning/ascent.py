@@ -443,7 +443,8 @@ def change_of_nodes(features, first, gold, found, kept, terms):
         both = 2.0 - (abs(found[p]) + abs(np.float64(kept[p])))
         bent[p] = 2.0 * moved[p] / max(both, SMALLEST)
         norm = 1.0 + squared_feature_norm(features, first + t)
-        for q in range(t * n_labels, (t + 1) * n_labels):
+        start = np.uint64(t * n_labels)
+        for q in range(start, start + np.uint64(n_labels)):
             moved[q] *= norm
     return sum_in_lanes(bent), sum_in_lanes(moved)
 
@@ -489,12 +490,11 @@ def move_tokens(features, first, found, kept, share, factor, least, weights):
     n_labels = found.shape[1]
     for t in range(found.shape[0]):
         past = kept[t * n_labels : (t + 1) * n_labels]
-        far = 0.0
-        for j in range(n_labels):
-            distance = abs(found[t, j] - past[j])
-            far = distance if distance > far else far
         # A step of NaN is taken, so that it shows in the objective.
-        if not share * far <= least:
+        n_far = 0
+        for j in range(n_labels):
+            n_far += not share * abs(found[t, j] - past[j]) <= least
+        if n_far:
             move_towards(found[t], past, share, factor)
             row = first + t
             add_state_gradient(features, found[t : t + 1], n_labels, row, row + 1, weights)

@@ -2,15 +2,19 @@
 
 from itertools import chain
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skstruct.compiled.lanes import LANES, scatter_wide_row, sum_wide_rows
 from skstruct.compiled.rows import add_outer, add_rows, max_plus, sort_rows, vector_matrix
 
-sizes = pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 13, 16, 22, 33])
+SIZES = [1, 2, 3, 7, 8, 9, 13, 16, 17, 22, 24, 25, 32, 33, 40, 41, 48, 49]
+sizes = pytest.mark.parametrize("n", SIZES)
+wide = pytest.mark.parametrize("n", [n for n in SIZES if n >= LANES])
 
 
 def operands(n):
@@ -44,6 +48,47 @@ def test_add_outer_adds_every_product_once(n):
     expected = matrix + 0.3 * np.outer(x, y)
     add_outer(0.3, x, y, matrix)
     assert_allclose(matrix, expected, rtol=1e-13, atol=1e-14)
+
+
+@numba.njit
+def add_rows_up(initial, matrix, rows, values, threshold, out):
+    sum_wide_rows(initial, matrix, rows, values, threshold, 1, len(rows), out)
+
+
+@numba.njit
+def scatter(x, values, rows, vector):
+    scatter_wide_row(x, values, rows, 1, len(rows), vector)
+
+
+@wide
+@pytest.mark.parametrize("threshold", [None, 0.4])
+@pytest.mark.parametrize("with_values", [False, True])
+@pytest.mark.parametrize("with_initial", [False, True])
+def test_sum_wide_rows_is_a_product(n, threshold, with_values, with_initial):
+    x, matrix, out = operands(n)
+    rows = np.array([0, n - 1, 1, 1, n // 2, 2], np.int32)
+    values = np.linspace(-1, 2, len(rows)) if with_values else None
+    initial = x if with_initial else None
+    terms = matrix if threshold is None else matrix - np.clip(matrix, -threshold, threshold)
+    weights = np.ones(len(rows)) if values is None else values
+    expected = (0 if initial is None else initial) + weights[1:] @ terms[rows[1:]]
+    for array, starts in ((matrix, rows), (matrix.ravel(), n * rows)):
+        add_rows_up(initial, array, starts, values, threshold, out[:n])
+        assert_allclose(out[:n], expected, rtol=1e-13, atol=1e-14)
+        assert np.all(np.isnan(out[n:]))
+
+
+@wide
+@pytest.mark.parametrize("with_values", [False, True])
+def test_scatter_wide_row_adds_to_every_column_once(n, with_values):
+    x, matrix, _ = operands(n)
+    rows = np.array([0, n - 1, 1, 1, n // 2, 2], np.int32)
+    values = np.linspace(-1, 2, len(rows)) if with_values else None
+    vector = np.append(matrix.ravel(), 7.0)
+    for k in range(1, len(rows)):
+        matrix[rows[k]] += x if values is None else values[k] * x
+    scatter(x, values, n * rows, vector)
+    assert_allclose(vector, np.append(matrix.ravel(), 7.0), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("values", ["different", "tied", "impossible", "no number"])
