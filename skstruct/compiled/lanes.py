@@ -143,25 +143,43 @@ else:
             return block
 
         def over_columns(self, n, work):
-            """Work on ``n`` columns, three blocks at a time, and two at the end.
+            """Work on ``n`` columns, three blocks at a time, and two or one at the end.
 
-            ``work(starts, skips)`` emits the code for some blocks. Each skip is the number of first
-            columns of a block that have been in one before; None if there are none.
+            ``work(starts, skip)`` emits the code for some blocks. The first columns of the last,
+            ``skip`` in number, have been in a block before.
             """
-            builder, last = self.builder, self.builder.sub(n, _INT(LANES))
+            builder = self.builder
 
-            def fit(start):
-                at = builder.select(builder.icmp_signed("<", start, last), start, last)
-                return at, builder.sub(start, at)
+            def blocks(start, count):
+                starts = [builder.add(start, _INT(i * LANES)) for i in range(count)]
+                starts[-1], skip = self.fit(starts[-1], n)
+                work(starts, skip)
 
             one, two, three = (_INT(i * LANES) for i in (1, 2, 3))
+            rest = cgutils.alloca_once_value(builder, _INT(0))
             with cgutils.for_range_slice(builder, _INT(0), builder.sub(n, two), three) as (j, _):
-                at, skip = fit(builder.add(j, two))
-                work([j, builder.add(j, one), at], [None, None, skip])
-            done = builder.udiv(builder.add(n, _INT(LANES - 1)), three)
-            first = builder.mul(done, three)
-            with builder.if_then(builder.icmp_signed("<", first, n)):
-                work(*zip(fit(first), fit(builder.add(first, one)), strict=True))
+                blocks(j, 3)
+                builder.store(builder.add(j, three), rest)
+            rest = builder.load(rest)
+            with builder.if_then(builder.icmp_signed("<", rest, n)):
+                is_two = builder.icmp_signed(">", builder.sub(n, rest), one)
+                with builder.if_else(is_two) as (then, otherwise):
+                    with then:
+                        blocks(rest, 2)
+                    with otherwise:
+                        blocks(rest, 1)
+
+        def fit(self, start, n):
+            """Start of a block that is within ``n`` columns, and number of columns to skip."""
+            builder, last = self.builder, self.builder.sub(n, _INT(LANES))
+            at = builder.select(builder.icmp_signed("<", start, last), start, last)
+            return at, builder.sub(start, at)
+
+        def skipped(self, skip):
+            """Mask of the first lanes."""
+            return self.builder.icmp_signed(
+                "<", _LANE_NUMBERS, self.spread(skip, _LANE_NUMBERS.type)
+            )
 
         def over_rows(self, initial, first, last, step):
             """Fold ``step`` over the numbers from ``first`` to ``last``; the state are blocks."""
@@ -223,7 +241,7 @@ else:
                 within = builder.select(builder.fcmp_ordered("<", within, high), within, high)
                 return builder.fsub(block, within)
 
-            def sum_columns(columns, skips):
+            def sum_columns(columns, skip):
                 def step(totals, k):
                     row = builder.mul(builder.sext(code.item(places, k), _INT), width)
                     blocks = [shrunk(code.block(weights, builder.add(row, j))[1]) for j in columns]
@@ -276,7 +294,7 @@ else:
             x, matrix, out = map(code.array, signature.args, args)
             n_rows, width = (builder.extract_value(matrix.shape, i) for i in (0, 1))
 
-            def fold_columns(columns, skips):
+            def fold_columns(columns, skip):
                 def step(totals, i):
                     row, item = builder.mul(i, width), code.spread(code.item(x, i))
                     blocks = [code.block(matrix, builder.add(row, j))[1] for j in columns]
@@ -313,8 +331,7 @@ else:
         where = cgutils.alloca_once_value(builder, n)
         n_largest = cgutils.alloca_once_value(builder, _INT(0))
         for at, skip, total in blocks:
-            skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
-            total = builder.select(skipped, lowest, total)
+            total = builder.select(code.skipped(skip), lowest, total)
             equal = builder.fcmp_ordered("==", total, top)
             bits = builder.zext(builder.bitcast(equal, ir.IntType(LANES)), _INT)
             first = builder.add(at, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
@@ -339,19 +356,15 @@ else:
             code = _Code(context, builder)
             x, y, out = (code.array(signature.args[k], args[k]) for k in (0, 2, 4))
             n = builder.extract_value(out.shape, 0)
-            last = builder.sub(n, _INT(LANES))
             lowest = ir.Constant(_BLOCK, [-np.inf] * LANES)
 
             def blocks():
                 """Start of each block, number of columns to skip, and sums."""
                 with cgutils.for_range_slice(builder, _INT(0), n, _INT(LANES)) as (start, _):
-                    at = builder.select(builder.icmp_signed("<", start, last), start, last)
+                    at, skip = code.fit(start, n)
                     rows = ((x, builder.mul(args[1], n)), (y, builder.mul(args[3], n)))
-                    yield (
-                        at,
-                        code.spread(builder.sub(start, at), _LANE_NUMBERS.type),
-                        builder.fadd(*(code.block(z, builder.add(row, at))[1] for z, row in rows)),
-                    )
+                    pair = (code.block(z, builder.add(row, at))[1] for z, row in rows)
+                    yield at, skip, builder.fadd(*pair)
 
             register = cgutils.alloca_once(builder, _BLOCK)
             builder.store(lowest, register)
@@ -378,13 +391,9 @@ else:
         """Add ``factor(k) * y`` to the row of the target at ``place(k)``; a factor of None is 1."""
         builder = code.builder
 
-        def add_columns(columns, skips):
+        def add_columns(columns, skip):
             blocks = [code.block(y, j)[1] for j in columns]
-            for i, skip in enumerate(skips):
-                if skip is not None:
-                    skip = code.spread(skip, _LANE_NUMBERS.type)
-                    skipped = builder.icmp_signed("<", _LANE_NUMBERS, skip)
-                    blocks[i] = builder.select(skipped, _ZEROS, blocks[i])
+            blocks[-1] = builder.select(code.skipped(skip), _ZEROS, blocks[-1])
             with cgutils.for_range_slice(builder, first, last, _INT(1)) as (k, _):
                 row, x = place(k), factor(k)
                 found = [code.block(target, builder.add(row, j)) for j in columns]
@@ -392,7 +401,7 @@ else:
                     builder.fadd(total, block) if x is None else code.add_product(total, x, block)
                     for (_, total), block in zip(found, blocks, strict=True)
                 ]
-                # In reverse: a block that skips columns must not undo the one that has them.
+                # In reverse: what the last block skips, the one before may have.
                 for total, (address, _) in zip(reversed(sums), reversed(found), strict=True):
                     code.store(total, address)
 
