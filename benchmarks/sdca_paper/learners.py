@@ -59,13 +59,9 @@ def sdca(problem, seed, epochs, *, sampling, nonuniformity=0.8, line_search_tol=
             dual = CRFDual(*problem, **MODEL)
             dual.start(run)
             scheme = dual.sampling(sampling, nonuniformity)
-        n = dual.n_sequences
         for epoch in range(1, epochs + 1):
             with clock.running():
-                if epoch == 1:
-                    dual.visit_all(random_state.permutation(n), scheme, line_search_tol)
-                else:
-                    dual.visit_some(random_state.random_sample(n), scheme, line_search_tol)
+                dual.epoch(random_state, scheme, line_search_tol)
             if not measured(epoch):
                 continue
             estimate = dual.estimate().gap

@@ -11,7 +11,11 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from skstruct.decoding import make_search, nbest_labels
+from skstruct.input.constraints import clamp
+from skstruct.input.training_set import batch_rows
 from skstruct.inspection.models import find_tagger, require
+from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.persistence import set_module
 
@@ -131,7 +135,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     pd = require("pandas", "explain_token")
     fitted, batch = _take_sequence(estimator, X, index, token)
     best = fitted.codes(fitted.tagger.predict(batch)[0])
-    through = _best_scores(fitted, batch)[token]
+    through, paths = _best_by_label(fitted, batch, token)
     if label is None:
         others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
         one, other = best[token], int(others.argmax())
@@ -140,9 +144,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     else:
         one, other = best[token], int(fitted.codes([label])[0])
     _check_pair(fitted.tagger.classes_, token, best[token], one, other, through)
-    paths = list(map(fitted.codes, _best_labellings(fitted, batch, token, [one, other])))
-    if one == best[token]:
-        paths[0] = best
+    paths = paths[[one, other]]
     totals = defaultdict(lambda: [0.0, 0.0])
     for side, path in enumerate(paths):
         for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
@@ -252,7 +254,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     """
     pd = require("pandas", "label_alternatives")
     fitted, batch = _take_sequence(estimator, X, index, token)
-    through = _best_scores(fitted, batch)[token]
+    through, paths = _best_by_label(fitted, batch, token)
     proba, classes = fitted.tagger.predict_proba(batch)[0][token], fitted.tagger.classes_.tolist()
     order = [code for code in np.argsort(-through, kind="stable") if through[code] > -np.inf]
     return pd.DataFrame(
@@ -261,7 +263,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
             "score": through[order],
             "difference": through.max() - through[order],
             "probability": proba[order],
-            "labelling": _best_labellings(fitted, batch, token, order),
+            "labelling": fitted.tagger.classes_[paths[order]].tolist(),
         }
     )
 
@@ -336,7 +338,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     label = fitted.tagger.predict(batch)[0][token]
     row = sp.csr_matrix(batch.X[token : token + 1])
     weights = fitted.coef()[:, row.indices] * row.data
-    through = _best_scores(fitted, batch)[token]
+    through, _ = _best_by_label(fitted, batch, token)
     for differences, chosen in _candidates(through, weights, classes.index(label)):
         without = _without(batch, token, row.indices[chosen])
         new_label = fitted.tagger.predict(without)[0][token]
@@ -379,60 +381,31 @@ def _without(batch, token, columns):
     )
 
 
-# Scores of one sequence
-
-
-def _best_scores(fitted, batch):
-    """Score of the best labelling with each label at each token of a batch of one sequence.
+def _best_by_label(fitted, batch, token):
+    """Best labellings of a batch of one sequence in which a token has each label.
 
     Parameters
     ----------
     fitted : FittedTagger
     batch : SequenceBatch
+    token : int
 
     Returns
     -------
-    scores : ndarray of shape (length, n_labels)
-        Minus infinity where a label is impossible.
-
-    Raises
-    ------
-    ValueError
-        If the tagger is of second order.
+    scores : ndarray of shape (n_labels,)
+        Minus infinity where no labelling is possible.
+    paths : ndarray of shape (n_labels, length)
+        Codes of the labels.
     """
-    if fitted.tagger._kind.order > 1:
-        raise ValueError(
-            "Scores of alternatives are shown for taggers of first order, not for order=2: see "
-            "predict_nbest, or explain_labelling."
-        )
-    tagger, k = fitted.tagger, len(fitted.tagger.classes_)
-    emissions = np.asarray(batch.X @ fitted.coef().T + tagger.intercept_, dtype=np.float64)
-    emissions[0] += tagger.start_
-    emissions[-1] += tagger.end_
-    transitions = np.tile(np.asarray(tagger.transition_), (batch.n_rows - 1, 1, 1))
-    if batch.transition_X is not None:
-        weights = tagger.transition_coef_.reshape(k * k, -1)
-        rows = sp.csr_matrix(batch.transition_X)[1:]
-        transitions = transitions + np.asarray(rows @ weights.T).reshape(-1, k, k)
-    before, after = emissions.copy(), emissions.copy()
-    for t, transition in enumerate(transitions, start=1):
-        before[t] += (before[t - 1][:, None] + transition).max(axis=0)
-    for t in range(len(transitions) - 1, -1, -1):
-        after[t] += (transitions[t] + after[t + 1]).max(axis=1)
-    # Emissions are in both. Impossible labels stay at minus infinity.
-    with np.errstate(invalid="ignore"):
-        through = before + after - emissions
-    return np.where(np.isneginf(before) | np.isneginf(after), -np.inf, through)
-
-
-def _best_labellings(fitted, batch, token, codes):
-    """For each of some labels of a token, the best labelling with it, a list of labels."""
-    classes = fitted.tagger.classes_.tolist()
-    known = [[None] * batch.n_rows for _ in codes]
-    for labels, code in zip(known, codes, strict=True):
-        labels[token] = classes[code]
-    copies = batch[np.zeros(len(codes), np.int64)]
-    return fitted.tagger.predict(copies, known=known).tolist()
+    n_labels = len(fitted.tagger.classes_)
+    copies = batch[np.zeros(n_labels, np.int64)]
+    known = np.full((n_labels, batch.n_rows), -1)
+    known[:, token] = np.arange(n_labels)
+    rows, chain = batch_rows(copies), read_only(fitted.tagger._chain())
+    rows, chain = clamp(rows, chain, known.ravel())
+    search = make_search(1, "astar", 1)
+    codes, scores, _ = nbest_labels(rows, copies.offsets, chain, search, n_jobs=1)
+    return scores[:, 0], codes[0].reshape(known.shape)
 
 
 def _take_sequence(estimator, X, index, token=0):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.chain.dense import Chain
 from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
@@ -471,28 +470,6 @@ _PATH_GAIN = 0.1
 _PATH_POWERS = 0.5, 0.5
 
 
-class Minimum(NamedTuple):
-    """Minimum for a penalty.
-
-    Attributes
-    ----------
-    chain : Chain
-        Weights.
-    objective, bound : float
-        The objective, and a bound on its distance from the minimum.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        False if `max_iter` iterations were not enough.
-    """
-
-    chain: Chain
-    objective: float
-    bound: float
-    n_iter: int
-    converged: bool
-
-
 class PenaltyPath:
     """Minima for L2 penalties that get weaker and weaker.
 
@@ -532,7 +509,7 @@ class PenaltyPath:
 
         Returns
         -------
-        minimum : Minimum
+        solution : Solution
 
         Raises
         ------
@@ -547,9 +524,10 @@ class PenaltyPath:
         limits = self._tol, _PATH_GAIN * self._tol, self._max_iter
         point, history, reason = _follow(iterates, objective, 0.0, *limits, Watcher())
         self._before = [*self._before[-1:], (objective.l2, point.x, point.value)]
-        entry, converged = history.last(), reason in ("bound", "gain")
-        chain = objective.unpack(point.x)
-        return Minimum(chain, point.value, entry["bound"], entry["epoch"], converged)
+        entry, chain = history.last(), objective.unpack(point.x)
+        return Solution(
+            chain, history.arrays(), entry["epoch"], bound=entry["bound"], reason=reason
+        )
 
     def _adapt(self, more):
         """Adapt the known curvature to an L2 penalty that is stronger by `more`."""
@@ -614,15 +592,12 @@ def separate_minimum(objective, l2, settings, run):
 
     Returns
     -------
-    minimum : Minimum
+    solution : Solution
     """
     # The solver removes the likelihood from the objective that it is given.
     objective = copy(objective)
     objective.l2 = float(l2)
-    solution = minimize(objective, settings, None, Watcher(), run)
-    value = float(solution.history["objective"][-1])
-    converged = solution.complaint is None
-    return Minimum(solution.chain, value, solution.bound, solution.n_iter, converged)
+    return minimize(objective, settings, None, Watcher(), run)
 
 
 @inner_lean_jit

@@ -99,21 +99,14 @@ class StochasticAverageGradient(SequenceLearner):
             self._visit(np.arange(self.n_sequences), np.empty(0), move=False)
 
     def epoch(self, random_state):
-        """Make as many steps as there are sequences.
-
-        In the first epoch each sequence is visited once, in random order.
+        """Make as many steps as there are sequences, in the first epoch one for each sequence.
 
         Parameters
         ----------
         random_state : RandomState instance
             Source of the order.
         """
-        order, draws = np.empty(0, np.int64), np.empty(0)
-        if self.n_updates == 0:
-            order = random_state.permutation(self.n_sequences)
-        else:
-            draws = random_state.random_sample(self.n_sequences)
-        self.steps(order, draws)
+        self.steps(*self._visits(random_state))
 
     def steps(self, order, draws):
         """Visit the sequences in `order`, then one for each of the uniform random numbers."""

@@ -145,12 +145,7 @@ def _maximize(dual, settings, run, watcher, history):
     sampling = dual.sampling(settings.sampling, settings.nonuniformity)
     ask_every = math.ceil(_WORK_BETWEEN / dual.work)
     for epoch in range(1, settings.max_iter + 1):
-        if epoch == 1:
-            order = random_state.permutation(dual.n_sequences)
-            dual.visit_all(order, sampling, settings.line_search_tol)
-        else:
-            draws = random_state.random_sample(dual.n_sequences)
-            dual.visit_some(draws, sampling, settings.line_search_tol)
+        dual.epoch(random_state, sampling, settings.line_search_tol)
         certificate = dual.estimate()
         if settings.verify_every:
             verify = epoch % settings.verify_every == 0
@@ -313,16 +308,20 @@ class CRFDual(SequenceLearner):
             0.0 if scheme == "uniform" else float(nonuniformity),
         )
 
-    def visit_all(self, order, sampling, line_search_tol):
-        """Update every sequence, in the order given."""
-        self._visit(order, np.empty(0), sampling, line_search_tol)
+    def epoch(self, random_state, sampling, line_search_tol):
+        """Make as many updates as there are sequences, in the first epoch one for each sequence.
 
-    def visit_some(self, draws, sampling, line_search_tol):
-        """Update a sequence for each of the uniform random numbers."""
-        self._visit(np.empty(0, np.int64), draws, sampling, line_search_tol)
-
-    def _visit(self, order, draws, sampling, tol):
-        state = self._dual, self._chain, sampling, tol
+        Parameters
+        ----------
+        random_state : RandomState instance
+            Source of the order.
+        sampling : Sampling
+            Of all but the first epoch; updated.
+        line_search_tol : float
+            As of `SDCACRF`.
+        """
+        order, draws = self._visits(random_state)
+        state = self._dual, self._chain, sampling, line_search_tol
         for numbers, part in self._portions(order, draws, _WORK_OF_UPDATE):
             sdca_updates(self._problem, self._distinct, numbers, part, *state)
             self.n_updates += len(numbers) + len(part)

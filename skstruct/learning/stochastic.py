@@ -190,6 +190,12 @@ class SequenceLearner:
         self.n_sequences = len(training_set.sample_weight)
         self.n_updates = self.n_oracle_calls = 0
 
+    def _visits(self, random_state):
+        """Draw the visits of an epoch: every sequence in the first one, uniform numbers later."""
+        if self.n_updates == 0:
+            return random_state.permutation(self.n_sequences), _NO_DRAWS
+        return np.empty(0, np.int64), random_state.random_sample(self.n_sequences)
+
     def _portions(self, order, draws=_NO_DRAWS, work=1.0):
         """Cut visits of sequences, and those of sequences yet to be drawn, into `portions`.
 

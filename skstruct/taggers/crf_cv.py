@@ -426,17 +426,18 @@ class CRFTaggerCV(BaseTagger):
             for l2 in sorted(set(self.l2s_.tolist()), reverse=True):
                 start = perf_counter()
                 if path is None:
-                    minimum = separate_minimum(objective, l2, settings, run)
+                    solution = separate_minimum(objective, l2, settings, run)
                 else:
-                    minimum = path.minimize(l2)
-                check_chain(minimum.chain, model.possible, minimum.n_iter)
+                    solution = path.minimize(l2)
+                check_chain(solution.chain, model.possible, solution.n_iter)
                 tagger = copy(fold).set_params(l2=l2, l1=l1)
-                tagger._set_chain(minimum.chain)
+                tagger._set_chain(solution.chain)
                 end = perf_counter()
                 score = as_number(self.scorer_(tagger, *arguments, **params))
                 times = end - start, perf_counter() - end
-                notes = minimum.objective, minimum.n_iter, minimum.converged
-                trials[l2] = _Trial(score, *notes, *times)
+                value = float(solution.history["objective"][-1])
+                converged = solution.reason in ("bound", "gain")
+                trials[l2] = _Trial(score, value, solution.n_iter, converged, *times)
         return trials
 
     def _fold(self, part):

@@ -47,7 +47,7 @@ from skstruct.cli.models import load_model
 from skstruct.dask.learning import learn as learn_from_parts
 from skstruct.dask.learning import start_from
 from skstruct.input.constraints import read_constraint
-from skstruct.inspection import explain_labelling, explain_token
+from skstruct.inspection import explain_labelling
 from skstruct.learning.online import cut_sequences
 from skstruct.learning.solver import Model, Watcher
 from skstruct.streams import fit_stream
@@ -547,8 +547,6 @@ def test_what_has_no_second_order_says_so(tmp_path):
     tagger = CRFTagger(order=2, fit_intercept=False).fit(X, y)
     with pytest.raises(ValueError, match=r"label triples .* order=1"):
         crfsuite.write_model(tagger, tmp_path / "model")
-    with pytest.raises(ValueError, match=r"order=2: see"):
-        explain_token(tagger, X)
     from sklearn.pipeline import make_pipeline
 
     from skstruct import TemplateVectorizer

@@ -48,13 +48,14 @@ def fitted():
     return CRFTagger(l2=0.1).fit(X, y), X
 
 
-def random_tagger(seed, length, n_labels=3, n_features=5, constrained=False):
+def random_tagger(seed, length, n_labels=3, n_features=5, constrained=False, order=1):
     """A tagger with random weights, and one sequence."""
     rng = np.random.default_rng(seed)
     X = SequenceBatch.from_lengths(rng.normal(size=(3 * n_labels, n_features)), [n_labels] * 3)
     y = [list(range(n_labels))] * 3
-    tagger = CRFTagger(max_iter=1, tol=0).fit(X, y)
-    for name in ("coef_", "transition_", "intercept_", "start_", "end_"):
+    tagger = CRFTagger(max_iter=1, tol=0, order=order).fit(X, y)
+    names = ["coef_", "transition_", "intercept_", "start_", "end_"]
+    for name in names + ["transition2_"] * (order > 1):
         setattr(tagger, name, rng.normal(size=getattr(tagger, name).shape) * 2)
     if constrained:
         tagger.transition_[0, 1] = tagger.start_[2] = -np.inf
@@ -66,7 +67,10 @@ def path_score(tagger, batch, path):
     X = batch.X.toarray()
     score = tagger.start_[path[0]] + tagger.end_[path[-1]]
     score += sum(tagger.coef_[k] @ X[t] + tagger.intercept_[k] for t, k in enumerate(path))
-    return score + sum(tagger.transition_[a, b] for a, b in pairwise(path))
+    score += sum(tagger.transition_[a, b] for a, b in pairwise(path))
+    if hasattr(tagger, "transition2_"):
+        score += sum(tagger.transition2_[path[t - 2 : t + 1]] for t in range(2, len(path)))
+    return score
 
 
 # ------------------------------------------------------------------------------- whole labellings
@@ -119,9 +123,9 @@ def test_names_and_labels_of_the_rows(fitted):
 # ---------------------------------------------------------------------------- labels of one token
 
 
-@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
-def test_alternatives_against_enumeration(seed, length, constrained):
-    tagger, batch = random_tagger(seed, length, constrained=constrained)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.integers(1, 2))
+def test_alternatives_against_enumeration(seed, length, constrained, order):
+    tagger, batch = random_tagger(seed, length, constrained=constrained, order=order)
     scores = {path: path_score(tagger, batch, path) for path in product(range(3), repeat=length)}
     for t in range(length):
         table = label_alternatives(tagger, batch, token=t)
@@ -136,12 +140,12 @@ def test_alternatives_against_enumeration(seed, length, constrained):
         assert_allclose(table["probability"], proba[table["label"]])
         for row in table.itertuples():
             assert row.labelling[t] == row.label
-            assert path_score(tagger, batch, row.labelling) == pytest.approx(row.score)
+            assert path_score(tagger, batch, tuple(row.labelling)) == pytest.approx(row.score)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 4))
-def test_differences_add_up_to_the_margin(seed, length):
-    tagger, batch = random_tagger(seed, length)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 2))
+def test_differences_add_up_to_the_margin(seed, length, order):
+    tagger, batch = random_tagger(seed, length, order=order)
     for t in range(length):
         alternatives = label_alternatives(tagger, batch, token=t)
         table = explain_token(tagger, batch, token=t)
@@ -213,9 +217,9 @@ def fewest(tagger, batch, token):
     return None
 
 
-@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
-def test_smallest_change_against_all_sets(seed, length, constrained):
-    tagger, batch = random_tagger(seed, length, constrained=constrained)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans(), st.integers(1, 2))
+def test_smallest_change_against_all_sets(seed, length, constrained, order):
+    tagger, batch = random_tagger(seed, length, constrained=constrained, order=order)
     for t in range(length):
         change = smallest_label_change(tagger, batch, token=t)
         assert change.label == tagger.predict(batch)[0][t]
