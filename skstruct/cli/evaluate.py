@@ -1,12 +1,13 @@
 """``skstruct evaluate``: score a model, or predictions, on labelled text."""
 
 import json
+import re
 from itertools import chain
 
 import click
 
 from skstruct.cli.answers import Details, answer, baselines_of, check_kind, inputs_of
-from skstruct.cli.labels import has_chunks, look_like_runs, reading_of
+from skstruct.cli.labels import has_chunks, look_like_runs, reading_of, warn_of_odd_labels
 from skstruct.cli.layout import layout_for, layout_options
 from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE, FILE_OR_INPUT
@@ -76,11 +77,12 @@ def _scores(files, path, layout, scheme, show_errors, as_json):
     if scheme is not None or has_chunks(y_true, y_pred):
         scores["scheme"] = scheme or _inferred(y_true, y_pred)
         how = {"scheme": scheme or "conlleval", "digits": 4, "output_dict": as_json}
-        scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=how["scheme"])
+        with errors_name_lines(sequences):
+            scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=how["scheme"])
         reports["chunks"] = chunk_report(y_true, y_pred, **how)
         if as_json or show_errors:
             reports["errors"] = chunk_error_report(y_true, y_pred, **how)
-    elif look_like_runs(y_true):
+    elif not warn_of_odd_labels(sequences) and look_like_runs(y_true):
         click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
     return scores, reports
 
@@ -128,9 +130,22 @@ def _number(value):
 
 def _read_predictions(files, layout):
     """Sequences and predictions: the last two columns, or two entries of JSON lines."""
-    label = -2 if layout.label is None else layout.label
-    sequences = read_all(files, layout._replace(label=label, columns=[-1]))
-    return sequences, [_predicted(sequence) for sequence in sequences]
+    label, columns = -2 if layout.label is None else layout.label, layout.columns or [-1]
+    if len(columns) > 1:
+        raise click.UsageError("Without -m, --columns names one column, that of the predictions.")
+    sequences = read_all(files, layout._replace(label=label, columns=columns))
+    y_pred = [_predicted(sequence) for sequence in sequences]
+    if _are_numbers(y_pred) and not _are_numbers(sequence.y for sequence in sequences):
+        raise ValueError(
+            f"{sequences[0].where()}: predictions are numbers, such as {y_pred[0][0]}; --columns "
+            "names the column of the predictions, from 0."
+        )
+    return sequences, y_pred
+
+
+def _are_numbers(y):
+    """Return True if all labels are texts of numbers with a point."""
+    return all(re.fullmatch(r"\d*\.\d+", str(label)) for labels in y for label in labels)
 
 
 def _predicted(sequence):

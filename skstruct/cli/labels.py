@@ -13,6 +13,7 @@ from skstruct.input.schemes import (
     are_segment_letters,
     count_breaches,
     infer_scheme,
+    odd_labels,
 )
 
 _EXAMPLES = 3
@@ -45,6 +46,19 @@ def reading_of(scheme, y, *more):
     return RUNS if scheme == RUNS else "conlleval" if has_chunks(y, *more) else None
 
 
+def warn_of_odd_labels(sequences):
+    """Warn of a label without a letter of a scheme, where most have one; return True if so."""
+    odd = odd_labels({label for one in sequences for label in one.y if label is not None})
+    if odd:
+        first = next(one for one in sequences if odd[0] in one.y)
+        warnings.warn(
+            f"{first.where(first.y.index(odd[0]))}: label {odd[0]!r} has no letter of a scheme, as "
+            "most labels have, so chunks are not scored. Correct it.",
+            stacklevel=2,
+        )
+    return bool(odd)
+
+
 def convert_sequences(sequences, scheme, repair, target):
     """Sequences whose labels are repaired and in another scheme, and a line about them.
 
@@ -53,7 +67,6 @@ def convert_sequences(sequences, scheme, repair, target):
     if repair is None and target is None:
         return sequences, None
     y = [sequence.y for sequence in sequences]
-    scheme = scheme or infer_scheme(y)
     target = target or scheme
     found = convert_labels(y, source=scheme, target=target, repair=repair or "raise")
     about = f"{found.n_repaired:,} labels were repaired; those to learn are in {target}"

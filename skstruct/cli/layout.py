@@ -111,9 +111,26 @@ def layout_options(command):
     @functools.wraps(command)
     def with_layout(**options):
         given = {name: options.pop(name) for name in Layout._fields if name in options}
-        return command(layout=Layout(**given), **options)
+        layout = Layout(**given)
+        _check_columns(layout, options)
+        return command(layout=layout, **options)
 
     return with_layout
+
+
+def _check_columns(layout, options):
+    """Refuse options on columns, given the others, where files have none."""
+    given = [name for name in ("columns", "label", "separator") if name in layout.given()]
+    if options.get("tokenizer") is not None:
+        given += ["comment"] * (layout.comment is not None)
+        if given:
+            raise click.UsageError(f"--{given[0]} is for columns, and --tokenizer for plain text.")
+    for file in (*options["files"], *options.get("dev", ())):
+        format = layout.of(file).format
+        if given and format == "jsonl":
+            raise click.UsageError(f"--{given[0]} is for columns, but {file} has JSON lines.")
+        if format == "conllu" and not -len(COLUMNS) <= layout.of(file).label < len(COLUMNS):
+            raise click.UsageError(f"--label {layout.label}: CoNLL-U has the columns 0 to 9.")
 
 
 def layout_for(model, layout, file):

@@ -12,7 +12,7 @@ import click
 from skstruct.ahead.warm import warm as compile_ahead
 from skstruct.cli.evaluate import evaluate
 from skstruct.cli.models import convert
-from skstruct.cli.options import did_you_mean
+from skstruct.cli.options import did_you_mean, jobs_option
 from skstruct.cli.output import (
     drop_unwritten,
     plain_warnings,
@@ -28,7 +28,7 @@ from skstruct.compiled.versions import show_versions
 
 @click.command(short_help="Compile kernels ahead of time.")
 @click.argument("estimators", nargs=-1)
-@click.option("-j", "--jobs", type=int, help="Number of processes; by default one a processor.")
+@jobs_option("Number of processes; by default one a processor.", default=None)
 @click.option("--native", is_flag=True, help="Compile for exactly this processor.")
 def warm(estimators, jobs, native):
     """Compile kernels now, so that no later command has to wait for them.

@@ -14,7 +14,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 FILE_OR_INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
-def jobs_option(help):
+def jobs_option(help, default=1):
     """Make the option ``-j``."""
 
     def check(ctx, param, jobs):
@@ -22,7 +22,7 @@ def jobs_option(help):
             raise click.BadParameter("0 is neither a number of processors nor -1, for all.")
         return jobs
 
-    return click.option("-j", "--jobs", default=1, callback=check, help=help)
+    return click.option("-j", "--jobs", type=int, default=default, callback=check, help=help)
 
 
 def require_other_files(outputs, inputs, option):
@@ -40,8 +40,13 @@ class NewFile(click.ParamType):
 
     name = "file"
 
+    def __init__(self, *, allow_dash=False):
+        self._allow_dash = allow_dash
+
     def convert(self, value, param, ctx):
         """Return the path."""
+        if value == "-" and not self._allow_dash:
+            self.fail("a model is not written to standard output; name a file.", param, ctx)
         try:
             if value != "-":
                 check_writable(value)
@@ -68,7 +73,10 @@ def assignments_option(*names, help, metavar="NAME=VALUE", read_value=_as_value)
             name, equals, value = text.partition("=")
             if not (name and equals):
                 raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
-            found[name.strip().replace("-", "_")] = read_value(value.strip())
+            name = name.strip().replace("-", "_")
+            if name in found:
+                raise click.BadParameter(f"{name} is given twice.")
+            found[name] = read_value(value.strip())
         return found
 
     return click.option(*names, multiple=True, metavar=metavar, callback=read, help=help)

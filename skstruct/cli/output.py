@@ -23,10 +23,11 @@ _PHRASES = {
     " of skstruct.datasets.convert_labels": "",
     "or leave constraint out": "or leave out -p constraint",
     "or another source": "or name another --scheme",
+    "or pass another source": "or pass another --scheme",
 }
 # Text in quotes, which stays as it is, or a parameter and its value.
 _QUOTED = r"""'[^']*'|"[^"]*\""""
-_PARAMETER = re.compile(rf"(?<![=\w])({_QUOTED})|(?<![\w.(])(\w+)=({_QUOTED}|\w+)")
+_PARAMETER = re.compile(rf"(?<![=\w])({_QUOTED})|(?<![\w.(])(\w+)=({_QUOTED}|-?\w+)")
 
 
 def write_line(text):

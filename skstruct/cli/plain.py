@@ -26,7 +26,13 @@ _FUNCTION = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
 
 def _by_pattern(pattern, text):
     """Offsets of the tokens that a regular expression finds."""
-    return [found.span() for found in pattern.finditer(text)]
+    offsets = [found.span() for found in pattern.finditer(text)]
+    if any(start == end for start, end in offsets):
+        raise ValueError(
+            f"--tokenizer {pattern.pattern!r} matches no characters in {short_repr(text)}; tokens "
+            "have characters."
+        )
+    return offsets
 
 
 def _by_function(name, folder, text):

@@ -4,7 +4,7 @@ import codecs
 import os
 from concurrent.futures import BrokenExecutor
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 
 import click
@@ -22,7 +22,13 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import plain_warnings, standard_output
 from skstruct.cli.plain import check_takes_words, read_texts, tokenizer_option, write_text
-from skstruct.cli.text import comments_in, read_sequences, write_columns, write_object
+from skstruct.cli.text import (
+    check_labels,
+    comments_in,
+    read_sequences,
+    write_columns,
+    write_object,
+)
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.utils.files import check_writable, replaced
 
@@ -30,7 +36,7 @@ from skstruct.utils.files import check_writable, replaced
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=FILE_OR_INPUT)
 @click.option("-m", "--model", required=True, type=FILE, help="File of the model.")
-@click.option("-o", "--output", type=NewFile(), help="By default, standard output.")
+@click.option("-o", "--output", type=NewFile(allow_dash=True), help="By default, standard output.")
 @click.option(
     "--output-dir",
     metavar="FOLDER",
@@ -107,6 +113,8 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     texts = partial(
         _texts, layout=layout, details=details, batch_size=batch_size, tokenizer=tokenizer
     )
+    followed = [next_one == one for one, next_one in pairwise([*outputs, None])]
+    files = list(zip(files, followed, strict=True))
     tagged = zip(outputs, _tagged(files, model, texts, jobs), strict=True)
     for target, group in groupby(tagged, key=itemgetter(0)):
         _write(target, chain.from_iterable(pieces for _, pieces in group), layout.encoding)
@@ -128,22 +136,22 @@ def _outputs_in(folder, files):
 
 
 def _tagged(files, path, texts, jobs):
-    """Yield the output of each file, in pieces."""
+    """Yield the output of each file, in pieces; `files` say whether another one follows."""
     # Other processes do not have the standard input of this one.
-    if len(files) == 1 or jobs == 1 or "-" in files:
+    if len(files) == 1 or jobs == 1 or "-" in dict(files):
         model = load_model(path)
-        yield from (texts(model, file) for file in files)
+        yield from (texts(model, *file) for file in files)
         return
     parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
     try:
-        yield from parallel(delayed(_tag_file)(path, file, texts) for file in files)
+        yield from parallel(delayed(_tag_file)(path, *file, texts) for file in files)
     except BrokenExecutor:
         raise OSError("A process of -j was killed, perhaps for want of memory.") from None
 
 
-def _tag_file(path, file, texts):
+def _tag_file(path, file, is_followed, texts):
     with plain_warnings():
-        return list(texts(load_model(path), file))
+        return list(texts(load_model(path), file, is_followed))
 
 
 def _write(path, texts, encoding):
@@ -161,22 +169,28 @@ def _write(path, texts, encoding):
                 file.flush()
 
 
-def _texts(model, file, *, layout, details, batch_size, tokenizer):
-    """Output of a file in pieces."""
+def _texts(model, file, is_followed, *, layout, details, batch_size, tokenizer):
+    """Output of a file in pieces; if another one follows, a blank line ends its last sequence."""
+    in_columns = False
     if tokenizer is None:
         layout = layout_for(model, layout, file)
+        in_columns = layout.format != "jsonl"
+        if in_columns and not model.is_reranker:
+            check_labels(model.estimator.classes_, layout)
         sequences = read_sequences(file, layout, labelled=False)
-        write = write_object if layout.format == "jsonl" else write_columns
-        write = partial(write, layout=layout)
+        write = partial(write_columns if in_columns else write_object, layout=layout)
     else:
         check_takes_words(model)
         sequences = read_texts(file, layout, tokenizer)
         scheme = scheme_of_classes(list(map(str, model.estimator.classes_)))
         reading = RUNS if scheme == RUNS else "conlleval"
         write = partial(write_text, layout=layout, scheme=reading)
-    n_comments = 0
+    n_comments, text = 0, ""
     while batch := list(islice(sequences, batch_size)):
         n_comments += sum(comments_in(sequence, layout) for sequence in batch)
-        yield "".join(map(write, batch, answer(model, batch, details)))
+        text = "".join(map(write, batch, answer(model, batch, details)))
+        yield text
+    if is_followed and in_columns and not f"\n{text}".endswith("\n\n"):
+        yield "\n"
     if n_comments:
         click.echo(f"{file}: lines taken as comments: {n_comments:,}", err=True)

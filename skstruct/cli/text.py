@@ -15,7 +15,7 @@ from typing import NamedTuple
 import click
 
 from skstruct.cli.layout import warn_of_columns
-from skstruct.datasets.conll import TokenLines, open_line_blocks, starting_with
+from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter, starting_with
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
 from skstruct.datasets.tool_spans import parse_json
 from skstruct.utils.files import os_errors_name, value_errors_name
@@ -26,7 +26,12 @@ _TOKENS = str, int, list, dict
 # bool is a kind of int.
 _LABELS = str, int, type(None)
 _NUMBERS = (int, float), "a number"
-_PLACE = re.compile(r"\b(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?")
+_PLACE = re.compile(
+    r"\b(?:(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?"
+    r"|y_(?:true|pred)\[(\d+)\](?:.* \(token (\d+)\))?)",
+    re.DOTALL,
+)
+_VALIDATION = "X_val, y_val:"
 
 
 class Sequence(NamedTuple):
@@ -115,16 +120,20 @@ def comments_in(sequence, layout):
 
 
 @contextlib.contextmanager
-def errors_name_lines(sequences):
-    """Context in which an error that names a sequence by number gets its file and line."""
+def errors_name_lines(sequences, held_out=()):
+    """Context in which an error that names a sequence by number gets its file and line.
+
+    Errors about a validation set name the sequences of `held_out`.
+    """
     try:
         yield
     except ValueError as error:
         place = _PLACE.search(str(error))
-        if place is None or int(place[1]) >= len(sequences):
+        named = held_out if str(error).startswith(_VALIDATION) else sequences
+        i, t = (int(place[n] or place[n + 2] or 0) for n in (1, 2)) if place else (len(named), 0)
+        if i >= len(named):
             raise
-        where = sequences[int(place[1])].where(int(place[2] or 0))
-        raise ValueError(f"{where}: {error}") from error
+        raise ValueError(f"{named[i].where(t)}: {error}") from error
 
 
 # ------------------------------------------------------------------------------ columns and CoNLL-U
@@ -204,7 +213,19 @@ def _appended(line, label, fields, layout):
         # Separators at the end stand for empty columns.
         return layout.separator.join([line.rstrip(" "), label, *fields])
     separator = "\t" if "\t" in line else " "
-    return separator.join([line.rstrip(), label, *fields])
+    # Other blanks, such as those of East Asian text, are tokens.
+    return separator.join([line.rstrip(" \t\f\v"), label, *fields])
+
+
+def check_labels(labels, layout):
+    """Raise an error for a label that a column of the output cannot hold."""
+    split = splitter("\t" if layout.format == "conllu" else layout.separator)
+    for label in map(str, labels):
+        if not label or split(label) != [label] or set(label) & set("\r\n"):
+            raise ValueError(
+                f"Label {label!r} of the model does not fit into a column: pass another "
+                "--separator, or read and write JSON lines."
+            )
 
 
 def _into_conllu(line, label, fields, layout):

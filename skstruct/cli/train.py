@@ -4,10 +4,11 @@ import contextlib
 from types import SimpleNamespace
 
 import click
-from sklearn import config_context
+import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import KFold
 
 import skstruct
 from skstruct.cli.answers import baselines_of, check_kind, inputs_of
@@ -19,6 +20,7 @@ from skstruct.cli.labels import (
     describe_scheme,
     reading_of,
     warn_of_labels,
+    warn_of_odd_labels,
 )
 from skstruct.cli.layout import layout_options, layout_to_store
 from skstruct.cli.models import Model, store_model
@@ -33,7 +35,7 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import Log, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
-from skstruct.input.schemes import SCHEMES
+from skstruct.input.schemes import SCHEMES, infer_scheme
 from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 
 
@@ -226,10 +228,14 @@ def _read(paths, plan):
 def _in_scheme(sequences, plan):
     """Sequences with the labels to learn, repaired and converted; the log describes them."""
     warn_of_labels(sequences)
+    warn_of_odd_labels(sequences)
     with errors_name_lines(sequences):
         is_used = plan.repair is not None or plan.to_scheme is not None
         about = describe_scheme(sequences, plan.scheme, is_used=is_used)
-        found, repaired = convert_sequences(sequences, plan.scheme, plan.repair, plan.to_scheme)
+        inferred = infer_scheme([sequence.y for sequence in sequences]) if is_used else None
+        # Validation sets are in it, too.
+        plan.source = plan.scheme or inferred
+        found, repaired = convert_sequences(sequences, plan.source, plan.repair, plan.to_scheme)
     for line in filter(None, (about, repaired)):
         plan.log.say(line)
     return found
@@ -267,7 +273,7 @@ def _fit_tagger(plan, model, sequences):
     estimator, vectorizer = model.estimator, model.vectorizer
     held_out = _read(plan.dev, plan) if plan.dev else []
     with errors_name_lines(held_out):
-        held_out, _ = convert_sequences(held_out, plan.scheme, plan.repair, plan.to_scheme)
+        held_out, _ = convert_sequences(held_out, plan.source, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
     if vectorizer is not None:
@@ -279,7 +285,7 @@ def _fit_tagger(plan, model, sequences):
     # A reranker on top of a tagger has no epochs at which to score.
     is_watched = held_out and plan.estimator != STACKED
     validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
-    with errors_name_lines(sequences), _progress(plan, estimator):
+    with errors_name_lines(sequences, held_out), _progress(plan, estimator):
         estimator.fit(X, y, **validation)
     plan.log.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
     if held_out:
@@ -306,23 +312,25 @@ def _scorer(plan, y):
 
 def _cross_validate(plan, model, sequences):
     """Print the scores of the folds."""
-    X, y = _X_y(model, sequences)
-    name, scorer = _scorer(plan, y)
-    estimator, baseline, params = clone(model.as_estimator()), baselines_of(sequences), None
-    with errors_name_lines(sequences), config_context(enable_metadata_routing=True):
-        if baseline is not None:
-            params = {"baseline_score": baseline}
-            estimator.set_fit_request(baseline_score=True).set_score_request(baseline_score=True)
-        scores = cross_val_score(
-            estimator,
-            X,
-            y,
-            cv=KFold(plan.cv),
-            scoring=scorer,
-            n_jobs=plan.jobs,
-            params=params,
-            error_score="raise",
-        )
+    name, scorer = _scorer(plan, [sequence.y for sequence in sequences])
+    folds = (
+        [[sequences[i] for i in part] for part in parts]
+        for parts in KFold(plan.cv).split(sequences)
+    )
+    parallel = Parallel(n_jobs=plan.jobs)
+    scores = np.array(parallel(delayed(_score_of_fold)(model, scorer, *fold) for fold in folds))
     for number, score in enumerate(scores, start=1):
         write_line(f"fold {number}: {name} {score:.4f}")
     write_line(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")
+
+
+def _score_of_fold(model, scorer, train, test):
+    """Score on some sequences of a model that learns from others; errors name the lines of each."""
+    estimator, params = clone(model.as_estimator()), []
+    for part in (train, test):
+        baseline = baselines_of(part)
+        params.append({} if baseline is None else {"baseline_score": baseline})
+    with errors_name_lines(train):
+        estimator.fit(*_X_y(model, train), **params[0])
+    with errors_name_lines(test):
+        return (scorer or type(estimator).score)(estimator, *_X_y(model, test), **params[1])

@@ -364,11 +364,10 @@ def _check_labels(y, source):
     for i, labels in enumerate(y):
         for t, label in enumerate(labels):
             if not belongs(label, source):
-                fault = f"not a label of {source!r}" if isinstance(label, str) else "no string"
-                raise ValueError(
-                    f"Sequence {i}, token {t}: {short_repr(label)} is {fault}. Convert labels "
-                    "before unknown ones are put in, and name the source if it is another."
-                )
+                fault = "no string. Convert labels before unknown ones are put in."
+                if isinstance(label, str):
+                    fault = f"not a label of {source!r}. Correct it, or pass another source."
+                raise ValueError(f"Sequence {i}, token {t}: {short_repr(label)} is {fault}")
 
 
 @set_module("skstruct.datasets")

@@ -82,6 +82,13 @@ def are_of_schemes(labels):
     return all(isinstance(label, str) and _LABEL.fullmatch(label) for label in labels)
 
 
+def odd_labels(labels):
+    """Labels without a letter of a scheme, sorted, where most others have one and a type."""
+    odd = [label for label in labels if not are_of_schemes([label])]
+    n_typed = sum(are_of_schemes([label]) and "-" in label for label in labels)
+    return sorted(odd, key=str) if n_typed > len(odd) else []
+
+
 def are_chunk_labels(labels):
     """Return True if labels are those of chunks with types, such as B-NP, I-NP and O."""
     return (
@@ -135,7 +142,7 @@ def allowed_labels(labels, name):
 
 
 def scheme_of_classes(classes):
-    """Scheme of labels, by the letters that occur; "runs" if they have none."""
+    """Scheme of labels, by the letters that most have; "runs" if they have none."""
     return _candidates(classes)[0]
 
 
@@ -186,6 +193,7 @@ def _breaches(pairs, name):
 
 def _candidates(classes):
     """Names of the schemes that labels may be in, the most plausible ones first."""
+    classes = set(classes).difference(odd_labels(classes))
     if not are_of_schemes(classes):
         return [RUNS]
     found = {label[0] for label in classes} - {OUTSIDE}

@@ -13,9 +13,10 @@ from skstruct.input.schemes import (
     PLACES,
     RUNS,
     SCHEMES,
-    are_of_schemes,
     letters_in,
+    odd_labels,
     scheme_named,
+    scheme_of_classes,
     split_label,
 )
 from skstruct.matrices import read_only
@@ -208,8 +209,18 @@ def reading_of_labels(classes):
     types : list of str
         Types of chunks, sorted.
     reading : Reading
+
+    Raises
+    ------
+    ValueError
+        If most labels have the letters of a scheme, and one has none.
     """
-    scheme = "conlleval" if are_of_schemes(classes) else RUNS
+    if odd := odd_labels(classes):
+        raise ValueError(
+            f"Label {odd[0]!r} has no letter of a scheme, as most labels of the model have: its "
+            "chunks are unknown. Correct it in the training data."
+        )
+    scheme = RUNS if scheme_of_classes(classes) == RUNS else "conlleval"
     parsed = [_role_and_type(label, scheme) for label in classes]
     types = sorted({kind for role, kind in parsed if role != _O})
     # No token is outside of chunks.

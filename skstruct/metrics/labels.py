@@ -30,8 +30,9 @@ class StackedLabels(NamedTuple):
     def fail(self, position, complaint):
         """Raise a ValueError about the label at a position."""
         sequence = np.searchsorted(self.offsets, position, side="right") - 1
-        label = self.labels[position]
-        raise ValueError(f"{self.name}[{sequence}] has the label {short_repr(label)}: {complaint}")
+        where = "" if self.flat else f" (token {position - self.offsets[sequence]})"
+        label = short_repr(self.labels[position])
+        raise ValueError(f"{self.name}[{sequence}] has the label {label}: {complaint}{where}")
 
 
 def as_list(y):
