@@ -75,9 +75,9 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     """Tag FILES, by default standard input, with a model of ``skstruct train``.
 
     Models of CRFsuite and text models of CRF++ work as well. Files have the columns that the model
-    was trained on; the label may be missing. The output is the input with the predicted label in a
-    further column; in CoNLL-U it takes the place of the label; JSON lines get "labels". Rerankers
-    add the number of the "chosen" candidate to JSON lines.
+    was trained on; a label in the last column may be missing. The output is the input with the
+    predicted label in a further column; in CoNLL-U it takes the place of the label; JSON lines get
+    "labels". Rerankers add the number of the "chosen" candidate to JSON lines.
 
     With --n-best, a line "# rank probability" precedes each labelling. With --marginals, the
     probability of each label follows it in a column of its own, and in MISC in CoNLL-U. With
@@ -190,7 +190,7 @@ def _texts(model, file, is_followed, *, layout, details, batch_size, tokenizer):
         n_comments += sum(comments_in(sequence, layout) for sequence in batch)
         text = "".join(map(write, batch, answer(model, batch, details)))
         yield text
-    if is_followed and in_columns and not f"\n{text}".endswith("\n\n"):
+    if is_followed and in_columns and text and not f"\n{text}".endswith("\n\n"):
         yield "\n"
     if n_comments:
         click.echo(f"{file}: lines taken as comments: {n_comments:,}", err=True)

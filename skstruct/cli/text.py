@@ -88,7 +88,7 @@ def read_sequences(path, layout, *, labelled=True):
 
 @contextlib.contextmanager
 def opened_source(path, layout):
-    """Context in which a file or standard input is open, as `open_line_blocks` yields it."""
+    """Context in which a file or standard input is open: its name, and blocks of its lines."""
     name, source = path, path
     if path == "-":
         if sys.stdin is None:
@@ -96,8 +96,8 @@ def opened_source(path, layout):
         if sys.stdin.isatty():
             click.echo("Reading from the terminal; Ctrl-D ends the text.", err=True)
         name, source = "standard input", sys.stdin.buffer
-    with os_errors_name(name), open_line_blocks(source, layout.encoding) as opened:
-        yield opened
+    with os_errors_name(name), open_line_blocks(source, layout.encoding) as (_, blocks):
+        yield name, blocks
 
 
 def read_all(paths, layout, *, say=lambda line: click.echo(line, err=True)):

@@ -91,10 +91,13 @@ class TemplateReader:
         Makers of further columns, which follow those of the tokens. Each takes the distinct words
         (the first column), the position of each token's word among them and the offsets, and
         returns the same of the new column: distinct values and their positions.
+    width : int, default=None
+        Number of columns that tokens must have. None: as many as the template reads, or more.
     """
 
-    def __init__(self, X, lines, functions, vocabulary=None, *, derive=()):
+    def __init__(self, X, lines, functions, vocabulary=None, *, derive=(), width=None):
         self.lines = None if callable(lines) else lines
+        self._width = width
         self._make_lines = lines
         self._derive = derive
         self._functions = functions
@@ -147,6 +150,11 @@ class TemplateReader:
         return len(self.literals[self.patterns.groups[i]]) - 1
 
     def _wanted(self, n_columns):
+        if self._width not in (None, n_columns):
+            raise ValueError(
+                f"Tokens have {n_columns} column(s), but the vectorizer was fitted on "
+                f"{self._width}."
+            )
         if self.lines is None:
             self._set_lines(self._make_lines(n_columns))
         for column, found in self._plan.sources.items():

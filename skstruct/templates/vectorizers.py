@@ -37,11 +37,10 @@ class BaseTemplateVectorizer(
         "n_jobs": [Integral, None],
     }
 
-    def _read(self, X, lines, vocabulary=None):
+    def _read(self, X, lines, vocabulary=None, width=None):
         """Read the columns of X that the template uses."""
-        return TemplateReader(
-            X, lines, self._functions(), vocabulary, derive=self._derived_columns()
-        )
+        derive = self._derived_columns()
+        return TemplateReader(X, lines, self._functions(), vocabulary, derive=derive, width=width)
 
     def _given_lines(self):
         """Lines of the template, or a function that makes them from the number of columns."""
@@ -163,12 +162,7 @@ class LearningTemplateVectorizer(
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         check_is_fitted(self)
-        reader = self._read(X, self.template_, self._features.vocabulary)
-        if reader.n_columns not in (None, self.n_columns_):
-            raise ValueError(
-                f"Tokens have {reader.n_columns} column(s), but {type(self).__name__} was fitted "
-                f"on {self.n_columns_}."
-            )
+        reader = self._read(X, self.template_, self._features.vocabulary, self.n_columns_)
         dtype = check_float_dtype(self.dtype)
         matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
         if self._transitions is not None:

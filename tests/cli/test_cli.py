@@ -1052,3 +1052,51 @@ def test_what_is_imported_is_frozen_in_a_process_of_the_command(call, freezes):
     command = [sys.executable, "-c", program + "print(gc.get_freeze_count())"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (int(found.stdout.splitlines()[-1]) > 10_000) == freezes
+
+
+def test_one_odd_label_makes_no_runs_of_all_others(folder, tmp_path):
+    odd = [list(labels) for labels in Y[:40]]
+    odd[7][0] = "STREET"
+    (tmp_path / "odd.txt").write_text(columns(X[:40], odd))
+    line = 1 + sum(len(x) + 1 for x in X[:7])
+    place = f"{tmp_path / 'odd.txt'}, line {line}: "
+    says = f"{place}label 'STREET' has no letter of a scheme"
+    options = ["train", tmp_path / "odd.txt", "-m", tmp_path / "m", *QUICK]
+    with pytest.warns(UserWarning, match=re.escape(says)):
+        run(*options)
+    for more in (["--to-scheme", "IOBES"], ["--repair", "conlleval"]):
+        with pytest.warns(UserWarning, match=re.escape(says)):
+            told = run(*options, *more, code=2)
+        assert f"{place}Sequence 7, token 0: 'STREET' is not a label of 'IOB2'" in str(
+            told.exception
+        )
+    with pytest.warns(UserWarning, match=re.escape(says)):
+        scored = run("evaluate", "-m", tmp_path / "m", tmp_path / "odd.txt")
+    assert "chunk" not in scored.output
+    told = run("tag", "--spans", "-m", tmp_path / "m", text=columns(X[:2]), code=2)
+    assert "Label 'STREET' has no letter of a scheme" in str(told.exception)
+    # A validation set is in the scheme of the training set.
+    told = run(
+        *("train", folder / "train.txt", "-m", tmp_path / "m", *QUICK, "--to-scheme", "IOBES"),
+        *("--dev", tmp_path / "odd.txt"),
+        code=2,
+    )
+    assert "'STREET' is not a label of 'IOB2'" in str(told.exception)
+
+
+@pytest.mark.parametrize("token", ["\u3000", "a\u00a0", "\u2003b"])
+def test_blanks_that_separate_no_columns_belong_to_tokens(token, folder):
+    out = run("tag", "-m", folder / "model.skops", text=f"the\n{token}\nend\n").output
+    tokens = [line.rpartition(" ")[0] for line in out.splitlines()]
+    assert tokens == ["the", token, "end"]
+
+
+def test_sequences_of_two_files_are_kept_apart(folder, tmp_path):
+    for name, tokens in (("a", X[0]), ("b", X[1]), ("c", [])):
+        (tmp_path / name).write_text("".join(f"{token}\n" for token in tokens))
+    paths = [tmp_path / name for name in "acb"]
+    alone = [run("tag", "-m", folder / "model.skops", path).output for path in paths]
+    assert run("tag", "-m", folder / "model.skops", *paths).output == "\n".join(filter(None, alone))
+    # A file that ends with a blank line needs no other.
+    (tmp_path / "a").write_text((tmp_path / "a").read_text() + "\n")
+    assert run("tag", "-m", folder / "model.skops", *paths).output == f"{alone[0]}\n{alone[2]}"

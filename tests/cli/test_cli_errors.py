@@ -724,3 +724,81 @@ def test_words_are_not_for_models_of_more_columns(tmp_path):
     run("train", tmp_path / "train.txt", "-m", tmp_path / "m", *QUICK)
     told = fails("tag", "-m", tmp_path / "m", "--tokenizer", "whitespace", text=b"a b\n")
     assert "the model needs 2 columns a token" in told
+
+
+# The right line, and what the user gave. ----------------------------------------------------------
+
+
+def test_errors_of_folds_and_validation_sets_name_their_own_lines(folder, tmp_path):
+    wrong = {"tokens": ["a", {"b": [1]}], "labels": ["A", "B"]}
+    of_dicts = {"tokens": [{"w": "a"}, {"w": "b"}], "labels": ["A", "B"]}
+    wrong["tokens"][0] = {"w": "a"}
+    path = write_json(tmp_path / "cv.jsonl", *[of_dicts] * 7, wrong)
+    assert f"{path}, line 8: Sequence " in fails("train", path, "--cv", "2", *QUICK)
+    good, model = write_json(tmp_path / "good.jsonl", *[of_dicts] * 3), tmp_path / "m"
+    dev = write_json(tmp_path / "dev.jsonl", of_dicts, wrong)
+    told = fails("train", good, "-m", model, "--dev", dev, *QUICK)
+    assert f"{dev}, line 2: X_val, y_val: Sequence 1, token 1" in told
+
+
+def test_labels_that_the_scheme_lacks_are_named_with_their_line():
+    told = fails("evaluate", "--scheme", "IOBES", text=b"a O O\n\nb O O\nc B-X I-X\nd O L-X\n")
+    assert told.startswith("Error: standard input, line 5: y_pred[1] has the label 'L-X'")
+
+
+def test_tokens_with_too_few_columns_name_no_line_of_a_template(folder):
+    told = fails("tag", "-m", folder / "a.txt.skops", "--columns", "0", folder / "a.txt")
+    assert "Tokens have 1 column(s), but the vectorizer was fitted on 2." in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["train", "tokens.jsonl", "--cv", "2", "--columns", "0"], "--columns is for columns, but"),
+        (["evaluate", "tokens.jsonl", "--label", "0"], "--label is for columns, but"),
+        (
+            ["train", "a.txt", "--cv", "2", "--dev", "tokens.jsonl", "--separator", " "],
+            "JSON lines",
+        ),
+        (
+            ["tag", "-m", "a.txt.skops", "--tokenizer", "whitespace", "--comment", "#", "a.txt"],
+            "--comment is for columns, and --tokenizer for plain text.",
+        ),
+        (["tag", "-m", "a.txt.skops", "--format", "conllu", "--label", "12", "a.txt"], "0 to 9"),
+        (["train", "a.txt", "--cv", "2", "-p", "tol=1", "-p", "tol=2"], "tol is given twice"),
+        (["train", "a.txt", "-m", "-"], "a model is not written to standard output"),
+        (["evaluate", "--columns", "0,1", "a.txt"], "--columns names one column"),
+        (["warm", "-j", "0"], "0 is neither a number of processors nor -1"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(arguments, told, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert told in fails(*arguments)
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("label", ["B-First Name", "B\nX", ""])
+def test_labels_that_no_column_can_hold(label, folder, tmp_path):
+    rows = [{"tokens": ["a", "b"], "labels": [label, "O"]}] * 3
+    model = tmp_path / "m"
+    assert run("train", write_json(tmp_path / "x.jsonl", *rows), "-m", model, *QUICK).code == 0
+    told = fails("tag", "-m", model, "--format", "columns", text=b"a\nb\n")
+    assert f"Label {label!r} of the model does not fit into a column" in told
+    assert run("tag", "-m", model, tmp_path / "x.jsonl").code == 0
+    if " " in label:
+        options = ["--format", "columns", "--separator", "\\t"]
+        assert run("tag", "-m", model, *options, text=b"a\nb\n").out == f"a\t{label}\nb\tO\n"
+
+
+def test_predictions_are_in_the_column_that_is_named(folder):
+    text = b"a X A A 0.9\nb Y B B 0.8\n"
+    assert "predictions are numbers, such as 0.9; --columns" in fails("evaluate", text=text)
+    ran = run("evaluate", "--label", "2", "--columns", "3", text=text)
+    assert "token accuracy: 1.0000" in ran.out
+
+
+@pytest.mark.parametrize("pattern", [r"\b", "(?=a)"])
+def test_tokens_without_characters(pattern, tmp_path):
+    assert run("train", "-", "-m", tmp_path / "m", *QUICK, text=b"a A\nb B\n").code == 0
+    told = fails("tag", "-m", tmp_path / "m", "--tokenizer", pattern, text=b"a b\n")
+    assert "standard input, line 1: --tokenizer" in told
