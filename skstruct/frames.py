@@ -31,6 +31,15 @@ def refuse_frame(X):
         )
 
 
+def refuse_table(value, name):
+    """Raise an error for a data frame as a parameter: the labels of its axes would be ignored."""
+    if is_frame(value):
+        raise ValueError(
+            f"{name} is a data frame, whose row and column labels have no meaning here; pass "
+            f"{name}.loc[labels, labels].to_numpy(), where `labels` are the sorted labels."
+        )
+
+
 def check_rows(X):
     """Check a data frame whose rows are to be sequences of length one.
 

@@ -14,6 +14,7 @@ import numpy as np
 from skstruct.chain.dense import Chain
 from skstruct.chain.ranges import decode_best
 from skstruct.chain.scores import Rows
+from skstruct.frames import refuse_table
 from skstruct.input.scale import check_weights
 from skstruct.input.schemes import RUNS, SCHEMES, allowed_labels, belongs, letters_in
 from skstruct.matrices import read_only
@@ -60,6 +61,7 @@ def read_constraint(constraint, classes):
         return None
     if isinstance(constraint, str):
         return _read_scheme(constraint, classes)
+    refuse_table(constraint, "constraint")
     n_classes = len(classes)
     transition = np.asarray(constraint)
     if transition.dtype.kind != "b" or transition.shape != (n_classes, n_classes):

@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from skstruct.frames import refuse_table
 from skstruct.input.scale import LARGEST
 from skstruct.matrices import read_only
 from skstruct.utils.declared import Declaration
@@ -59,6 +60,7 @@ def read_label_cost(label_cost, classes):
     """
     if label_cost is None:
         return NO_COST
+    refuse_table(label_cost, "label_cost")
     names = classes.tolist()
     read = _read_pairs if isinstance(label_cost, Mapping) else _read_array
     cost = read(label_cost, names)

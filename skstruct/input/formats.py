@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import chain
-from numbers import Integral, Number
+from numbers import Integral, Number, Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -331,11 +331,26 @@ def sorted_classes(classes):
     Returns
     -------
     classes : ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        If they are no collection, or labels are not all strings or all numbers.
     """
-    if not hasattr(classes, "dtype"):
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+        raise ValueError(f"classes is {short_repr(classes)}; expected a list of all labels.")
+    if not isinstance(classes, np.ndarray):
         classes = list(classes)
         if all(isinstance(label, str) for label in classes):
             return label_array(sorted(map(str.__str__, set(classes))))
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else classes
+    kind = str if isinstance(_first_label(labels), str) else (Real, np.bool_)
+    for label in labels:
+        if not isinstance(label, kind) or label != label:
+            raise ValueError(
+                f"classes has {short_repr(label)}; expected all labels, which are either strings "
+                "or integers, without None."
+            )
     return np.unique(classes)
 
 
@@ -349,11 +364,11 @@ def _flatten_rows(y, offsets, name, partial):
     _check_count(y, offsets, name)
     labels = y.tolist()
     if y.dtype == object:
-        _check_label_types(labels, offsets, partial)
+        _check_label_types(labels, offsets, partial, name)
         return labels, object if isinstance(_first_label(labels), str) else None
     if any(isinstance(label, str) for label in given):
         # numpy has converted everything else to strings.
-        _check_label_types(given, offsets, partial)
+        _check_label_types(given, offsets, partial, name)
     check_classification_targets(y)
     return labels, y.dtype
 
@@ -376,7 +391,7 @@ def _flatten_sequences(y, offsets, name, partial):
         if len(sequence) != length:
             raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
         labels.extend(sequence)
-    _check_label_types(labels, offsets, partial)
+    _check_label_types(labels, offsets, partial, name)
     return labels, None
 
 
@@ -397,7 +412,7 @@ def _first_label(labels):
     return next((label for label in labels if label is not None), None)
 
 
-def _check_label_types(labels, offsets, partial):
+def _check_label_types(labels, offsets, partial, name):
     """Raise an error unless labels are all str or all int, or None if `partial`."""
     allowed = str if isinstance(_first_label(labels), str) else (Integral, np.bool_)
     # Types are few, and a set of them is made at the speed of C.
@@ -405,10 +420,15 @@ def _check_label_types(labels, offsets, partial):
     wrong -= {type(None)} if partial else set()
     if not wrong:
         if allowed is not str and NO_LABEL in labels:
+            remedy = (
+                "which CRFTagger takes with solver='lbfgs' or solver='sgd'. Others need X and y "
+                "without such tokens."
+            )
+            if name == "known":
+                remedy = "which stands for unknown labels."
             raise ValueError(
                 f"{place(offsets, labels.index(NO_LABEL))}: {NO_LABEL} stands for no label; "
-                "skstruct.datasets.labels_from_ids replaces it by None, which CRFTagger takes with "
-                "solver='lbfgs' or solver='sgd'. Others need X and y without such tokens."
+                f"skstruct.datasets.labels_from_ids replaces it by None, {remedy}"
             )
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
@@ -418,6 +438,7 @@ def _check_label_types(labels, offsets, partial):
         complaint = "stands for no label; leave such tokens out of X and y"
     else:
         complaint = "is neither a string nor an integer"
+        complaint += "; pass None where a label is unknown" if name == "known" else ""
     raise ValueError(f"{place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
 
 

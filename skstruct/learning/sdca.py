@@ -320,7 +320,10 @@ class CRFDual(SequenceLearner):
         line_search_tol : float
             As of `SDCACRF`.
         """
-        order, draws = self._visits(random_state)
+        self.steps(*self._visits(random_state), sampling, line_search_tol)
+
+    def steps(self, order, draws, sampling, line_search_tol):
+        """Update the sequences in `order`, then one for each of the uniform random numbers."""
         state = self._dual, self._chain, sampling, line_search_tol
         for numbers, part in self._portions(order, draws, _WORK_OF_UPDATE):
             sdca_updates(self._problem, self._distinct, numbers, part, *state)

@@ -257,7 +257,7 @@ class Watcher:
         self._stopping = Stopping() if stopping is None else stopping
         self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
         self._on_prediction, self._on_epoch = on_prediction, on_epoch
-        self._rank, self._judge_chain = None, judge
+        self._rank, self._judge_chain, self._judged = None, judge, None
         self.validation_set = validation_set
         self.best, self.best_entry = None, -1
 
@@ -336,8 +336,16 @@ class Watcher:
     def _score(self, weights):
         data = self.validation_set
         if self._judge_chain is not None:
-            return self._judge_chain(weights, data)
+            return self._judge_chain(self._in_order(weights), self._validation_in_order())
         return token_accuracy(weights, data, self._stopping.n_jobs, self._on_prediction)
+
+    def _validation_in_order(self):
+        """Validation set with the features of the estimator, the same one in each call."""
+        data = self.validation_set
+        if self._rank is not None and self._judged is None:
+            indices = np.argsort(self._rank).astype(np.int32)[data.rows.indices]
+            self._judged = data._replace(rows=read_only(data.rows._replace(indices=indices)))
+        return data if self._rank is None else self._judged
 
     def _judge(self, chain, history, merit):
         weights = None

@@ -164,8 +164,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             features of dicts that only such sequences have do not become those of the tagger.
             `PerceptronTagger` and `MIRATagger` also take weights of tokens, in the form of `y`.
             They scale what each token adds to a change of the weights; a transition has the
-            smallest weight of the tokens that it joins. Elsewhere the weight of the sequence is
-            their mean.
+            smallest weight of the tokens that it joins, which are three with ``order=2``. Elsewhere
+            the weight of the sequence is their mean.
         X_val, y_val : sequences of tokens and of labels, default=None
             Validation set, in any format. Features that `X` does not have are ignored as in
             `predict`. ``history_["validation_score"]`` records its accuracy at every epoch (or
@@ -219,6 +219,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         (3, 1)
         """
         check_is_fitted(self)
+        self._chain()
         if not hasattr(self, "vectorizer_"):
             raise ValueError(
                 f"Only features of dicts and attribute strings can be dropped, but this "
@@ -266,7 +267,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         chunks = training_chunks(data[0], self.classes_)
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
         solution = solve(data.pop(), self._model(), settings, start, watcher)
-        warn_of_missing_chunks(chunks, solution, getattr(self, "l2", 0.0), self.classes_)
+        l2, learns_costs = getattr(self, "l2", 0.0), self._learns_costs
+        warn_of_missing_chunks(chunks, solution, l2, self.classes_, learns_costs)
         return solution._replace(scale=scale)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -329,10 +331,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """Make a watcher that scores the validation set, if there is one, and reports epochs."""
         validation_set, unseen = None, ()
         if any(part is not None for part in validation):
-            try:
-                found = read_validation_set(self._read_X, self.classes_, *validation)
-            except ValueError as error:
-                raise ValueError(f"{error}{self._how_to_transform(validation[0])}") from error
+            found = read_validation_set(self._read_X_val, self.classes_, *validation)
             validation_set, unseen = found
         scoring = getattr(self, "scoring", None)
         judge = None if scoring is None else Judge(self, scoring, unseen)
@@ -343,15 +342,18 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch, judge)
 
-    def _how_to_transform(self, X_val):
-        """Advice where the steps of a pipeline have seen X, and not the validation set."""
-        is_batch = isinstance(X_val, SequenceBatch) or sp.issparse(X_val)
-        if "vectorizer_" in vars(self) or is_batch:
-            return ""
-        return (
-            " In a Pipeline, the steps before the tagger transform X alone: give the Pipeline "
-            'transform_input=["X_val"], with metadata routing.'
-        )
+    def _read_X_val(self, X_val):
+        """Read X of a validation set; errors advise what to do if steps before have seen X only."""
+        try:
+            return self._read_X(X_val)
+        except ValueError as error:
+            is_batch = isinstance(X_val, SequenceBatch) or sp.issparse(X_val)
+            if "vectorizer_" in vars(self) or is_batch:
+                raise
+            raise ValueError(
+                f"{error} In a Pipeline, the steps before the tagger transform X alone: give the "
+                'Pipeline transform_input=["X_val"], with metadata routing.'
+            ) from error
 
     def _keep(self, solution):
         """Keep what was learned."""
@@ -411,7 +413,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 f"sample_weight has weights of tokens, but {type(self).__name__} takes one for "
                 "each sequence. PerceptronTagger and MIRATagger take weights of tokens."
             )
-            if hasattr(self, "label_cost"):
+            if self._learns_costs:
                 message += " With label_cost, mistakes at some labels cost more."
             if self._learns_partial_labels():
                 message += " None in place of a label leaves it open."
@@ -441,6 +443,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _learns_partial_labels(self):
         """Return True if labels of tokens may be None."""
         return False
+
+    @property
+    def _learns_costs(self):
+        """True if labels may have costs."""
+        return hasattr(self, "label_cost")
 
     def _read_X(self, X, *, reset=False):
         """Recognise the format of X, and convert it to a batch with the features of the model."""
@@ -580,7 +587,7 @@ def training_chunks(training_set, classes):
     )
 
 
-def warn_of_missing_chunks(chunks, solution, l2, classes):
+def warn_of_missing_chunks(chunks, solution, l2, classes, learns_costs):
     """Warn if predictions hold next to none of the chunks that labels of the training set hold.
 
     Parameters
@@ -592,6 +599,8 @@ def warn_of_missing_chunks(chunks, solution, l2, classes):
     l2 : float
         Its penalty.
     classes : ndarray of shape (n_classes,)
+    learns_costs : bool
+        True if the learner takes costs of labels.
     """
     if chunks is None or chunks.were_learnt(solution.history, l2):
         return
@@ -604,11 +613,11 @@ def warn_of_missing_chunks(chunks, solution, l2, classes):
     )
     _, n_predicted, n_true = count_chunks_of_sequences(y_true, y_pred, "conlleval").sum(axis=0)
     if n_true >= _FEWEST_CHUNKS and n_predicted < _SHARE * n_true:
+        cost = " or a cost of missed names (label_cost={'missed': 2})" if learns_costs else ""
         warnings.warn(
             f"Predictions for {len(y_true)} sequences of the training set hold {n_predicted} "
             f"chunks, where their labels hold {n_true}: hardly anything but O was learnt. A "
-            "smaller penalty (l2) or a cost of missed names (label_cost={'missed': 2}) may help, "
-            "and SpanTaggerCV or predict_spans with a low threshold finds chunks that the best "
-            "labelling leaves out.",
+            f"smaller penalty (l2){cost} may help, and SpanTaggerCV or predict_spans with a low "
+            "threshold finds chunks that the best labelling leaves out.",
             stacklevel=_OF_FIT,
         )

@@ -337,6 +337,10 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     def _learns_partial_labels(self):
         return "partial_labels" in SOLVERS[self.solver].supports
 
+    @property
+    def _learns_costs(self):
+        return "label_cost" in SOLVERS[self.solver].supports
+
     def _model(self):
         model = super()._model()
         if model.has_transition_features:

@@ -14,7 +14,6 @@ from scipy.stats import rankdata
 from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval
@@ -31,7 +30,7 @@ from skstruct.learning.lbfgs import PenaltyPath, separate_minimum
 from skstruct.learning.solver import settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.crf import CRFTagger
-from skstruct.taggers.scoring import SCORING, as_number, takes_weights
+from skstruct.taggers.scoring import SCORING, as_number, scorer_of, takes_weights
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.parallel import chain_work, range_runner, run_tasks
 from skstruct.utils.persistence import set_module
@@ -317,7 +316,11 @@ class CRFTaggerCV(BaseTagger):
     @property
     def scorer_(self):
         """Scorer of `scoring`."""
-        return check_scoring(CRFTagger(), scoring=self.scoring)
+        tagger = CRFTagger()
+        if _routes():
+            # Its own score takes weights wherever this estimator gets them.
+            tagger.set_score_request(sample_weight=True)
+        return scorer_of(tagger, self.scoring)
 
     @property
     def best_estimator_(self):
@@ -391,8 +394,15 @@ class CRFTaggerCV(BaseTagger):
             raise ValueError("cv has no split: there is nothing to score.")
         splits = [(train, test[weight[test] > 0]) for train, test in splits]
         tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
-        found = run_tasks(lambda i: self._sweep(*data, *tasks[i]), len(tasks), self.n_jobs)
         n = self.n_splits_ = len(splits)
+
+        def sweep(i):
+            try:
+                return self._sweep(*data, *tasks[i])
+            except ValueError as error:
+                raise ValueError(f"Fold {i % n}: {error}") from error
+
+        found = run_tasks(sweep, len(tasks), self.n_jobs)
         of_l1 = [found[first : first + n] for first in range(0, len(found), n)]
         trials = [[sweep[l2] for sweep in sweeps] for sweeps in of_l1 for l2 in self.l2s_.tolist()]
         self._tabulate(trials)

@@ -204,9 +204,14 @@ class PartialFitMixin:
         ------
         ValueError
             As in `fit`; and if `classes` are not those of the first call.
+
+        Notes
+        -----
+        Learning rates and their decay, variances and whether weights are averaged are settled in
+        the first call. The learner goes on from what it has learnt: weights that were changed by
+        hand since are lost.
         """
-        # The state changes in place, so other threads wait before they read it.
-        with nullcontext() if self._state is None else self._turn:
+        with self._while_unchanged():
             undo = []
             with draft_of(self, undo) as draft, compiling_announced(self.verbose):
                 training_set = draft._learn_portion(X, y, classes, sample_weight, undo)
@@ -257,19 +262,31 @@ class PartialFitMixin:
         """Set the learned attributes that `partial_fit` has left open, all at once."""
         if self._state is None or {"coef_", "end_"} <= vars(self).keys():
             return
-        with self._turn:
+        with self._while_unchanged():
             weights = weights_of(averaged(self._state))
         # Keep attributes that were set by hand.
         vars(self).update({**weights, **vars(self)})
+
+    def _while_unchanged(self):
+        """Context in which no other thread changes the state, which changes in place."""
+        return vars(self).get("_turn") or nullcontext()
 
     def _restore_state(self):
         # A tagger that this one is a copy of may change the arrays in place.
         if self._state is not None:
             self._state, self._turn = copied_arrays(self._state), Turn()
 
+    def __getstate__(self):
+        with self._while_unchanged():
+            copied = super().__copy__()
+            if self._state is not None:
+                copied._state = copied_arrays(self._state)
+        return super(PartialFitMixin, copied).__getstate__()
+
     def __copy__(self):
-        copied = super().__copy__()
-        copied._restore_state()
+        with self._while_unchanged():
+            copied = super().__copy__()
+            copied._restore_state()
         return copied
 
     def _check_classes(self, classes, first_call):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS
@@ -286,6 +287,7 @@ class LinearChainMixin:
 
     def _probable_spans(self, X, least, known=None):
         """Batch, types, and the spans that are more probable than `least` (`probable_spans`)."""
+        check_is_fitted(self)
         classes = self.classes_.tolist()
         if not all(isinstance(label, str) for label in classes):
             raise ValueError(

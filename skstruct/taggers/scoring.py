@@ -24,6 +24,23 @@ def takes_weights(scorer):
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
+def scorer_of(tagger, scoring):
+    """Scorer that the parameter `scoring` of a tagger stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is unknown, or a metric, which takes labels.
+    """
+    if callable(scoring) and list(signature(scoring).parameters)[:2] == ["y_true", "y_pred"]:
+        name = getattr(scoring, "__name__", "the metric")
+        raise ValueError(
+            f"scoring={name} is a metric of labels; pass a scorer, such as make_scorer({name}) of "
+            "sklearn.metrics."
+        )
+    return check_scoring(tagger, scoring=scoring)
+
+
 def as_number(score):
     """Score as a float; a ValueError if it is none."""
     if not isinstance(score, Real) or np.isnan(score):
@@ -46,7 +63,7 @@ class Judge:
     """
 
     def __init__(self, tagger, scoring, unseen=()):
-        self._tagger, self._scorer = tagger, check_scoring(tagger, scoring=scoring)
+        self._tagger, self._scorer = tagger, scorer_of(tagger, scoring)
         # Negative codes count from the end.
         self._labels = np.array([*tagger.classes_.tolist(), *reversed(unseen), None], dtype=object)
         self._arguments = None
@@ -70,7 +87,9 @@ def _batch_of(data, tagger):
     widths = tagger.n_features_in_, tagger._n_transition_features
     # The second set, if there is one, is that of transitions.
     X, *of_transitions = map(_matrix, data.rows.sets(), widths)
-    return SequenceBatch(X, data.offsets, transition_X=next(iter(of_transitions), None))
+    names = getattr(tagger, "feature_names_in_", None)
+    transition_X = next(iter(of_transitions), None)
+    return SequenceBatch(X, data.offsets, feature_names=names, transition_X=transition_X)
 
 
 def _matrix(rows, n_columns):

@@ -331,8 +331,9 @@ def test_without_refit(names):
     theirs = CRFTaggerCV(L2S, cv=2).fit(X, y)
     assert ours.l2_ == theirs.l2_
     assert not hasattr(ours, "best_estimator_")
-    with pytest.raises(NotFittedError, match="refit=True"):
-        ours.predict(X)
+    for method in (lambda: ours.predict(X), ours.prune):
+        with pytest.raises(NotFittedError, match="refit=True"):
+            method()
     assert pickle.loads(pickle.dumps(ours)).l2_ == ours.l2_
 
 
@@ -427,6 +428,8 @@ def test_an_interrupted_fit_leaves_the_estimator(names, n_jobs):
         ({"cv": []}, "cv has no split"),
         ({"scoring": lambda tagger, X, y: "good"}, "scoring must return one number"),
         ({"scoring": "chunks"}, "'scoring' parameter"),
+        ({"scoring": chunk_f1_score}, r"metric of labels; .* make_scorer\(chunk_f1_score\)"),
+        ({"cv": [([0], [1]), ([], [1])]}, "Fold 1: "),
         ({"order": 2, "l1s": [0.0, 1.0], "constraint": "IOB9"}, "'constraint' parameter"),
         ({"class_weight": {"B-Y": 2.0}}, "B-Y"),
     ],
@@ -435,6 +438,18 @@ def test_an_interrupted_fit_leaves_the_estimator(names, n_jobs):
 def test_bad_parameters(names, params, message):
     with pytest.raises(ValueError, match=message):
         CRFTaggerCV(**{"l2s": [1.0], "cv": 2, **params}).fit(*names)
+
+
+def test_the_score_of_the_tagger_takes_routed_weights(names):
+    X, y = names
+    weight = 1.0 + np.arange(len(X)) % 3
+    expected = CRFTaggerCV([1.0, 0.1], cv=2).fit(X, y, sample_weight=weight)
+    with config_context(enable_metadata_routing=True):
+        tagger = CRFTaggerCV([1.0, 0.1], cv=2)
+        tagger.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        tagger.fit(X, y, sample_weight=weight)
+        assert tagger.score(X, y, sample_weight=weight) == expected.score(X, y, weight)
+    assert_same_table(tagger, expected)
 
 
 def test_folds_of_other_splitters(names):

@@ -444,3 +444,34 @@ def test_a_pipeline_that_does_not_transform_the_validation_set(chunks):
     with pytest.raises(ValueError, match=r"X_val, y_val") as caught:
         PerceptronTagger().fit(X[:80], y[:80], X_val=X[80:], y_val=y[:3])
     assert "transform_input" not in str(caught.value)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_a_scorer_gets_features_and_weights_in_the_order_of_the_tagger(
+    scored, chunks, early_stopping
+):
+    X, y = chunks
+    got = []
+
+    def scoring(tagger, batch, labels):
+        got.append((tagger, batch))
+        return tagger.score(X[80:], y[80:])
+
+    tagger = scored.set_params(scoring=scoring, early_stopping=early_stopping, max_iter=3)
+    validation = {} if early_stopping else {"X_val": X[80:], "y_val": y[80:]}
+    tagger.fit(X[:80], y[:80], **validation)
+    scores = tagger.history_["validation_score"]
+    best = scores.argmax() if early_stopping else -1
+    assert scores[best] == tagger.score(X[80:], y[80:])
+    assert_array_equal(got[best][0].coef_, tagger.coef_)
+    batch = got[best][1]
+    assert_array_equal(batch.feature_names, tagger.feature_names_in_)
+    if not early_stopping:
+        assert (batch.X != tagger.vectorizer_.transform(X[80:]).X).nnz == 0
+
+
+def test_a_metric_is_no_scorer(chunks):
+    X, y = chunks
+    tagger = PerceptronTagger(scoring=chunk_f1_score, random_state=0)
+    with pytest.raises(ValueError, match=r"make_scorer\(chunk_f1_score\)"):
+        tagger.fit(X, y, X_val=X, y_val=y)

@@ -143,6 +143,11 @@ def test_every_form_of_y_will_do():
         ([["A"], ["A", "B", None]], "Sequence 0 has 2 tokens, but 1 labels"),
         ([["A", None]], "X has 2 sequences, but known has labels for 1"),
         ("AB", "known is 'AB'; expected a list of label sequences"),
+        ([["A", np.nan], ["A", "B", None]], "label nan is neither .*; pass None where a label is"),
+        (
+            [[-100, 1], [None, -100, 1]],
+            "-100 stands for no label; .* for unknown labels",
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_nbest"])

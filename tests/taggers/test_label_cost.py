@@ -370,7 +370,7 @@ def test_dual_objective_is_entropy_and_expected_cost():
         found = [dual.estimate().dual, None]
         plan = dual.sampling("uniform", 0.0)
         expected = [costly_dual(X, y, dual, data.sample_weight)]
-        dual.visit_all(np.array([3, 0, 5, 2, 1, 4]), plan, 1e-6)
+        dual.steps(np.array([3, 0, 5, 2, 1, 4]), np.empty(0), plan, 1e-6)
         expected.append(costly_dual(X, y, dual, data.sample_weight))
         found[1] = dual.estimate().dual
         assert_allclose(found, expected, rtol=1e-9)
@@ -625,3 +625,5 @@ def test_warning_of_missing_names_names_costs():
     X, y = single_tokens(0.4)
     with pytest.warns(UserWarning, match=r"label_cost=\{'missed': 2\}"):
         CRFTagger().fit(X, y)
+    with pytest.warns(UserWarning, match=r"A smaller penalty \(l2\) may help"):
+        CRFTagger(solver="sag").fit(X, y)

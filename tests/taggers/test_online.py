@@ -274,6 +274,23 @@ def test_partial_fit_without_classes_takes_those_that_occur():
     assert tagger.classes_.tolist() == ["x", "y"]
 
 
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ("xy", "classes is 'xy'; expected a list"),
+        (3, "classes is 3; expected a list"),
+        (["x", "y", None], "classes has None; expected all labels"),
+        ([None, "x", "y"], "classes has None"),
+        (["x", "y", float("nan")], "classes has nan"),
+        (["x", "y", 1], "classes has 1"),
+        (np.array([0.0, np.nan]), "classes has nan"),
+    ],
+)
+def test_classes_that_are_none(classes, message):
+    with pytest.raises(ValueError, match=message):
+        PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]], classes=classes)
+
+
 @pytest.mark.parametrize("classes", [["x"], ["x", "z"], ["x", "y", "z"]])
 def test_partial_fit_refuses_other_classes_later(classes):
     tagger = PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]])

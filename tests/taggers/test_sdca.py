@@ -283,7 +283,7 @@ def test_updates_step_by_step(values, sample_weight, fit_intercept):
             tol=1e-3,
             fit_intercept=fit_intercept,
         )
-        dual.visit_all(np.array([i]), plan, 1e-3)
+        dual.steps(np.array([i]), np.empty(0), plan, 1e-3)
         found_node, found_pairs = blocks(dual)[i]
         assert_allclose(found_node, node, rtol=1e-6, atol=1e-7)
         assert_allclose(found_pairs, pairs, rtol=1e-6, atol=1e-7)
@@ -314,7 +314,7 @@ def test_step_is_as_long_as_the_dual_objective_grows(lengths):
         best = scipy.optimize.minimize_scalar(
             lambda g: -value(g), bounds=(0, 1), method="bounded", options={"xatol": 1e-9}
         )
-        dual.visit_all(np.array([i]), plan, 1e-9)
+        dual.steps(np.array([i]), np.empty(0), plan, 1e-9)
         found = naive.dual_objective(X, y, blocks(dual), ones, 0.3)
         assert found >= value(0) - 1e-6
         assert_allclose(found, -best.fun, atol=2e-6)
@@ -333,7 +333,7 @@ def test_extreme_transitions():
     _, nu, nu_pairs = naive.listed_marginals(
         naive.emission_scores(X[1], weights), weights.transition
     )
-    dual.visit_all(np.array([1]), dual.sampling("gap", 0.8), 1e-3)
+    dual.steps(np.array([1]), np.empty(0), dual.sampling("gap", 0.8), 1e-3)
     found, found_pairs = blocks(dual)[1]
     # Somewhere on the way from one to the other.
     gamma = np.sum((found - node) * (nu - node)) / np.sum((nu - node) ** 2)
@@ -396,7 +396,7 @@ def test_certificate_is_true_whatever_is_stored(small, noise, dtype):
     minimum = objective_of(best, X, y)
     dual = started(X, y, 0.5, dtype=dtype)
     for _ in range(20):
-        dual.visit_all(np.arange(30), dual.sampling("uniform", 0), 1e-3)
+        dual.steps(np.arange(30), np.empty(0), dual.sampling("uniform", 0), 1e-3)
     rng = np.random.default_rng(0)
     dual._dual.transition[:] *= np.exp(noise * rng.normal(size=dual._dual.transition.shape))
     dual._dual.node[:] *= np.exp(noise * rng.normal(size=dual._dual.node.shape))
@@ -707,7 +707,7 @@ def test_without_warm_start_nothing_is_left_of_the_last_fit(small):
         assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("when", ["visit_all", "visit_some", "certify"])
+@pytest.mark.parametrize("when", ["steps", "certify"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
 def test_interrupted_fit_changes_nothing(small, monkeypatch, when, error):
     def interrupt(*args):

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.taggers import object_array
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 from skstruct import (
     AROWTagger,
@@ -465,3 +466,16 @@ def test_attributes_stay_after_an_error(error):
     with pytest.raises(error):
         spoil()
     assert vars(tagger) == before
+
+
+def test_spans_need_a_fit():
+    with pytest.raises(NotFittedError):
+        CRFTagger().predict_spans([[["a"]]])
+
+
+@pytest.mark.parametrize("name", ["label_cost", "constraint"])
+def test_parameters_that_are_tables(name):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(np.zeros((2, 2), bool), index=["y", "x"], columns=["y", "x"])
+    with pytest.raises(ValueError, match=rf"{name} is a data frame"):
+        CRFTagger(**{name: table}).fit([[["a"], ["b"]]], [["x", "y"]])

@@ -1,14 +1,17 @@
 """Estimators that a thread fits while another asks them: the old model answers, or the new."""
 
+import pickle
 import sys
 import threading
 from contextlib import contextmanager
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
+import skops.io
 from helpers.learners import RERANKERS, STACKED, TAGGERS
 
-from skstruct import CRFTagger, SequenceVectorizer, TemplateVectorizer
+from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, TemplateVectorizer
 from skstruct.crfsuite import CRF
 from skstruct.streams import fit_stream
 
@@ -169,6 +172,31 @@ def test_portions():
     places = [expected.index(answer) for answer in seen]
     assert places == sorted(places)
     assert ask(other) == expected[-1]
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, deepcopy, copy, skops.io.dumps])
+def test_copies_while_portions_are_learnt(make):
+    """A copy has the weights after some portion, never those in the midst of one."""
+    X, y = DATA[1]
+    X, y = X * 5, y * 5
+
+    def learn(tagger):
+        for _ in range(30):
+            tagger.partial_fit(X, y)
+            yield as_text(tagger.coef_)
+
+    def read(made):
+        if isinstance(made, bytes) and made[:2] == b"PK":
+            return skops.io.loads(made, trusted=skops.io.get_untrusted_types(data=made))
+        return pickle.loads(made) if isinstance(made, bytes) else made
+
+    one, other = (PerceptronTagger(random_state=0) for _ in range(2))
+    expected, made, steps = list(learn(one)), [], learn(other)
+    next(steps)
+    with in_a_thread(lambda: list(steps)) as is_learning:
+        while is_learning():
+            made.append(make(other))
+    assert {as_text(read(one).coef_) for one in made} <= set(expected)
 
 
 def test_streams_with_a_validation_set():
