@@ -273,12 +273,14 @@ def has_token_weights(sample_weight):
     if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind != "O":
         # A column is more likely a mistake than weights of sequences of one token each.
         return sample_weight.ndim == 2 and sample_weight.shape[1] != 1
-    if not isinstance(sample_weight, (list, tuple, np.ndarray)):
-        return False
-    return any(
-        isinstance(weights, (list, tuple)) or (isinstance(weights, np.ndarray) and weights.ndim)
-        for weights in sample_weight
-    )
+    return _is_list(sample_weight) and any(map(_is_list, sample_weight))
+
+
+def _is_list(value):
+    """Return True for a list, a tuple, a series of pandas or polars, or an array with an axis."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (list, tuple)) or hasattr(value, "to_list")
 
 
 def read_token_weights(sample_weight, lengths):

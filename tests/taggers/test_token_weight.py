@@ -4,6 +4,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.learners import TAGGERS, labelled_sequences
 from helpers.learnt import learnt_by
@@ -260,7 +261,10 @@ def test_accuracy_on_held_out_sequences_weights_their_tokens():
 def test_forms(name):
     batch, y, weights = task(9)
     learnt = learnt_by(LEARNERS[name]().fit(batch, y, weights))
-    for form in (object_array(weights), [list(row) for row in weights], tuple(weights)):
+    series = [pd.Series(row, index=range(5, 5 + len(row))) for row in weights]
+    column = pd.Series(object_array(weights), index=range(9, 0, -1))
+    lists = [list(row) for row in weights]
+    for form in (object_array(weights), lists, tuple(weights), series, column):
         assert learnt_by(LEARNERS[name]().fit(batch, y, form)) == learnt
     X, y = np.random.default_rng(0).normal(size=(6, 3, 2)), [[0, 1, 2]] * 6
     grid = np.arange(18.0).reshape(6, 3)
