@@ -10,7 +10,7 @@ import numpy as np
 from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
-from skstruct.learning.solver import Solution
+from skstruct.learning.solver import Complaint, Solution
 
 # Attributes are named by numbers: those of columns, and three more, for the biases of all, first
 # and last tokens.
@@ -67,12 +67,17 @@ def solve(training_set, model, settings, start, watcher):
         path = Path(folder) / "model.crfsuite"
         trainer.train(str(path))
         data = path.read_bytes()
-    log = trainer.logparser
+    log, complaint = trainer.logparser, None
+    n_iter = len(log.iterations)
+    if any("maximum number of iterations" in line for line in log.log):
+        fact = f"Did not converge after {n_iter} iterations (max_iter={settings.max_iter})."
+        complaint = Complaint(fact, "Increase max_iter, tol or l2.")
     return Solution(
         _read_chain(data, n_features, n_labels),
         _history(log.iterations),
-        len(log.iterations),
+        n_iter,
         n_weights=log.featgen_num_features or 0,
+        complaint=complaint,
     )
 
 

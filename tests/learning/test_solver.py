@@ -126,3 +126,9 @@ def test_the_table_has_a_row_for_each_ability():
     assert len(rows) == len(ABILITIES)
     assert {len(row) for row in rows} == {1 + len(SOLVERS)}
     assert dict(zip(SOLVERS, rows[0][1:], strict=True))["lbfgs"] is True
+
+
+def test_too_few_iterations_are_told(solver):
+    X, y = [[["a"], ["b"]], [["b"], ["c"]]] * 4, [["x", "y"], ["y", "y"]] * 4
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        CRFTagger(solver=solver, max_iter=1, random_state=0).fit(X, y)

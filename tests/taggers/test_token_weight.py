@@ -262,7 +262,7 @@ def test_forms(name):
     batch, y, weights = task(9)
     learnt = learnt_by(LEARNERS[name]().fit(batch, y, weights))
     series = [pd.Series(row, index=range(5, 5 + len(row))) for row in weights]
-    column = pd.Series(object_array(weights), index=range(9, 0, -1))
+    column = pd.Series(object_array(weights), index=range(len(weights), 0, -1))
     lists = [list(row) for row in weights]
     for form in (object_array(weights), lists, tuple(weights), series, column):
         assert learnt_by(LEARNERS[name]().fit(batch, y, form)) == learnt
