@@ -125,10 +125,11 @@ def _check_columns(layout, options):
         given += ["comment"] * (layout.comment is not None)
         if given:
             raise click.UsageError(f"--{given[0]} is for columns, and --tokenizer for plain text.")
-    for file in (*options["files"], *options.get("dev", ())):
+    for file in (*(options["files"] or ["-"]), *options.get("dev", ())):
         format = layout.of(file).format
         if given and format == "jsonl":
-            raise click.UsageError(f"--{given[0]} is for columns, but {file} has JSON lines.")
+            name = "standard input" if file == "-" else file
+            raise click.UsageError(f"--{given[0]} is for columns, but {name} has JSON lines.")
         if format == "conllu" and not -len(COLUMNS) <= layout.of(file).label < len(COLUMNS):
             raise click.UsageError(f"--label {layout.label}: CoNLL-U has the columns 0 to 9.")
 

@@ -764,7 +764,7 @@ def test_tokens_with_too_few_columns_name_no_line_of_a_template(folder):
             ["tag", "-m", "a.txt.skops", "--tokenizer", "whitespace", "--comment", "#", "a.txt"],
             "--comment is for columns, and --tokenizer for plain text.",
         ),
-        (["tag", "-m", "a.txt.skops", "--format", "conllu", "--label", "12", "a.txt"], "0 to 9"),
+        (["tag", "-m", "a.txt.skops", "--format", "conllu", "--label", "12"], "0 to 9"),
         (["train", "a.txt", "--cv", "2", "-p", "tol=1", "-p", "tol=2"], "tol is given twice"),
         (["train", "a.txt", "-m", "-"], "a model is not written to standard output"),
         (["evaluate", "--columns", "0,1", "a.txt"], "--columns names one column"),
