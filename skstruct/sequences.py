@@ -463,9 +463,7 @@ default=None
 def _checked_batches(batches):
     for number, batch in enumerate(batches):
         if not isinstance(batch, SequenceBatch):
-            raise ValueError(
-                f"Batch {number} is {type(batch).__name__}; expected a list of SequenceBatch."
-            )
+            raise ValueError(f"Batch {number} is {type(batch).__name__} and no SequenceBatch.")
         yield batch._checked()
 
 

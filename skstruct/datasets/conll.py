@@ -342,9 +342,7 @@ def batched(sequences, batch_size, labelled=True):
 def starting_with(comment):
     """Make the function that is true for lines of comments; None if there are no comments."""
     if comment is not None and not (isinstance(comment, (str, tuple)) and comment):
-        raise ValueError(
-            f"comment must be the prefix of comments, or None, got {short_repr(comment)}."
-        )
+        raise ValueError(f"comment must be a prefix of lines, or None, got {short_repr(comment)}.")
     return None if comment is None else methodcaller("startswith", comment)
 
 
@@ -483,9 +481,7 @@ def _resolved(columns, label, width, where):
 
     def resolve(column, parameter):
         if not isinstance(column, Integral):
-            raise ValueError(
-                f"{parameter} has {short_repr(column)}; expected the number of a column, from 0"
-            )
+            raise ValueError(f"{parameter} has {short_repr(column)}; columns are counted from 0")
         if not -width <= column < width:
             raise ValueError(f"{where}: {_columns(width)}, so {parameter}={column} does not exist")
         return column % width

@@ -469,10 +469,7 @@ def _names(names):
     if isinstance(names, Mapping):
         names = _by_number(names)
     if isinstance(names, (str, set, frozenset)) or not isinstance(names, Iterable):
-        raise ValueError(
-            f"names must be a list in the order of their numbers, or a dict of names and numbers, "
-            f"got {short_repr(names)}."
-        )
+        raise ValueError(f"names must be an ordered list or a dict, got {short_repr(names)}.")
     names = list(names)
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be different strings, got {short_repr(names)}.")

@@ -173,9 +173,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words, with zeros for words without a vector."""
         if isinstance(self.vectors, (str, list, tuple, np.ndarray)):
-            raise ValueError(
-                f"vectors is {short_repr(self.vectors)}; expected a mapping of words to vectors."
-            )
+            raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
         words = words if self.normalize is None else list(map(self._normalized, words))
         table = np.zeros((len(words), n_dimensions or 0), dtype)
         for number, word in enumerate(words):

@@ -131,10 +131,7 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
         found = next(scores) - next(scores)
         # No difference is as large as NaN, which would pass for significant.
         if np.isnan(found):
-            raise ValueError(
-                "The metric is NaN for some swap of the sequences; it must return a number for all "
-                "predictions."
-            )
+            raise ValueError("The metric is NaN for a swap; let it always return a number.")
         return found
 
     return difference, n

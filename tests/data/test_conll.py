@@ -149,14 +149,14 @@ def test_a_token_may_be_a_blank_of_unicode():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": "0"}, "columns has '0'; expected the number of a column, from 0"),
-        ({"columns": ["word"]}, "columns has 'word'; expected"),
-        ({"columns": slice(1)}, r"columns has slice\(.*; expected"),
-        ({"label": "x"}, "label has 'x'; expected"),
+        ({"columns": "0"}, "columns has '0'; columns are counted from 0"),
+        ({"columns": ["word"]}, "columns has 'word'; columns are"),
+        ({"columns": slice(1)}, r"columns has slice\(.*; columns are"),
+        ({"label": "x"}, "label has 'x'; columns are"),
         ({"separator": 3}, "separator must be a string that is not empty, or None, got 3"),
         ({"separator": ""}, "separator must be a string that is not empty, or None, got ''"),
-        ({"comment": ""}, "comment must be the prefix of comments, or None, got ''"),
-        ({"comment": 3}, "comment must be the prefix of comments, or None, got 3"),
+        ({"comment": ""}, "comment must be a prefix of lines, or None, got ''"),
+        ({"comment": 3}, "comment must be a prefix of lines, or None, got 3"),
     ],
 )
 def test_bad_options(options, message):

@@ -71,7 +71,7 @@ def test_bad_names():
         with pytest.raises(ValueError, match="names must be different strings"):
             labels_from_ids([[0]], names)
     for names in ({"O", "B"}, "OB", 3, None):
-        with pytest.raises(ValueError, match="names must be a list in the order of their numbers"):
+        with pytest.raises(ValueError, match="names must be an ordered list or a dict"):
             labels_from_ids([[0]], names)
     for names in ({"O": 0, "B": 2}, {1: "O"}, {"0": "O"}, {"O": 0, "B": 0}):
         with pytest.raises(ValueError, match=re.escape("numbers of names must be 0, 1, ...")):

@@ -213,7 +213,7 @@ def test_hstack_refuses_other_sequences():
     with pytest.raises(ValueError, match="Batch 1 has 1 sequences, but batch 0 has 2"):
         SequenceBatch.hstack([a, a[:1]])
     for stack in (SequenceBatch.hstack, SequenceBatch.concatenate):
-        with pytest.raises(ValueError, match="Batch 1 is ndarray; expected a list of SequenceB"):
+        with pytest.raises(ValueError, match="Batch 1 is ndarray and no SequenceBatch"):
             stack([a, np.eye(3)])
     with pytest.raises(ValueError, match="Sequence 0 has 1 rows in batch 2, but 2 in batch 0"):
         SequenceBatch.hstack([a, a, SequenceBatch.from_lengths(np.eye(3), [1, 2])])
@@ -309,8 +309,8 @@ def test_each_distinct_word_is_looked_up_once():
         ({"vectors": {"the": 3.0}}, TOKENS, "'the' is not a 1-D array of numbers"),
         ({"vectors": {"the": []}}, TOKENS, "'the' is not a 1-D array of numbers"),
         ({"vectors": 3}, TOKENS, "The 'vectors' parameter"),
-        ({"vectors": ["the"]}, TOKENS, r"vectors is \['the'\]; expected a mapping"),
-        ({"vectors": "the"}, TOKENS, "vectors is 'the'; expected a mapping"),
+        ({"vectors": ["the"]}, TOKENS, r"vectors must be a mapping, got \['the'\]"),
+        ({"vectors": "the"}, TOKENS, "vectors must be a mapping, got 'the'"),
         ({"vectors": {"the": [1e39]}, "dtype": np.float32}, TOKENS, "'the' has NaN or infinite"),
         ({"normalize": int}, TOKENS, "normalize raised ValueError: .*, for the word 'the'"),
         ({"column": 1}, TOKENS, r"column=1, but tokens have 1 column\(s\)"),

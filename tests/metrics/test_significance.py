@@ -105,7 +105,7 @@ def test_a_metric_that_is_not_a_number():
     y_true, y_pred = [["B-A"], ["O"]] * 3, [["B-A"], ["O"]] * 3
     nothing = [["O"], ["O"]] * 3
     for first in (y_pred, nothing):
-        with pytest.raises(ValueError, match="The metric is NaN for some swap"):
+        with pytest.raises(ValueError, match="The metric is NaN for a swap"):
             paired_permutation_test(y_true, first, nothing, metric=precision)
 
 
