@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable
 from itertools import chain, compress, count, pairwise
 from numbers import Real
 
@@ -108,7 +109,8 @@ class FrameConversions:
         ------
         ValueError
             If the frame has no rows or lacks a column, a value is of another type, a number or a
-            group is missing, or `feature_names` has features of other columns.
+            group is missing, two columns make features of the same name, or `feature_names` has
+            features of other columns.
 
         See Also
         --------
@@ -138,7 +140,7 @@ class FrameConversions:
         """
         order, offsets = _grouped(frame, group)
         if columns is None:
-            other = {label, *_as_names(group)}
+            other = [label, *_as_names(group)]
             columns = [name for name in frame.columns if name not in other]
         X, names = _read_features(frame, _as_names(columns), feature_names)
         # False is not the same as missing.
@@ -190,7 +192,7 @@ class FrameConversions:
         2       1   cat      NOUN
         """
         order, offsets = _grouped(frame, group)
-        lengths = np.diff(offsets)
+        lengths, values = np.diff(offsets), list(values)
         if len(values) != len(lengths):
             raise ValueError(
                 f"The frame has {len(lengths)} sequences, but there are predictions for "
@@ -215,12 +217,12 @@ class FrameConversions:
 
 
 def _as_names(names):
-    return [names] if isinstance(names, str) else list(names)
+    return list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
 
 
 def _column(frame, name):
     """A column of a frame, and where it has no value."""
-    if name not in frame.columns:
+    if not isinstance(name, Hashable) or name not in frame.columns:
         raise ValueError(f"The frame has no column {name!r}; it has {list(frame.columns)}.")
     column = frame[name]
     if len(column.shape) != 1:
@@ -259,6 +261,9 @@ def _read_features(frame, columns, wanted):
             raise ValueError(f"The name {name!r} of a column is not a string.")
         read[name] = _read_feature(frame, name)
     names = list(chain.from_iterable(found for _, found in read.values()))
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise ValueError(f"Two columns make the feature {twice!r}; rename one of them.")
     X = hstack([block for block, _ in read.values()])
     if wanted is None:
         return X, names
@@ -277,6 +282,8 @@ def _read_feature(frame, name):
     """Matrix of the features of one column, and their names."""
     column, missing = _column(frame, name)
     values = column.to_numpy()
+    if values.dtype.kind in "mM":
+        raise ValueError(f"The column {name!r} has dates or times; {_KINDS}: convert them.")
     if values.dtype.kind in "iuf":
         return _as_numbers(values, missing, name)
     if values.dtype.kind == "b" and not missing.any():

@@ -242,10 +242,10 @@ default=None
         Raises
         ------
         ValueError
-            If there is no batch, or their columns differ in number or name, or some are sparse
-            and others dense.
+            If there is no batch or something else, or their columns differ in number or name, or
+            some are sparse and others dense.
         """
-        batches = [batch._checked() for batch in batches]
+        batches = list(_checked_batches(batches))
         if not batches:
             raise ValueError("Nothing to concatenate: at least one batch is required.")
         names = batches[0].feature_names
@@ -280,7 +280,8 @@ default=None
         Raises
         ------
         ValueError
-            If there is no batch, or they differ in the number or the lengths of their sequences.
+            If there is no batch or something else, or they differ in the number or the lengths of
+            their sequences.
 
         Examples
         --------
@@ -291,7 +292,7 @@ default=None
         >>> SequenceBatch.hstack([words, tags]).feature_names
         array(['a', 'b', 'c', 'tag'], dtype=object)
         """
-        batches = [batch._checked() for batch in batches]
+        batches = list(_checked_batches(batches))
         if not batches:
             raise ValueError("Nothing to stack: at least one batch is required.")
         offsets = batches[0].offsets
@@ -457,6 +458,13 @@ default=None
         if self.transition_X is not None:
             counts += f", n_transition_features={self.n_transition_features}"
         return f"{type(self).__name__}({counts})"
+
+
+def _checked_batches(batches):
+    for number, batch in enumerate(batches):
+        if not isinstance(batch, SequenceBatch):
+            raise ValueError(f"Batch {number} is {type(batch).__name__} and no SequenceBatch.")
+        yield batch._checked()
 
 
 class ReturnsBatches:

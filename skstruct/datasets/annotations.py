@@ -35,8 +35,7 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
     Parameters
     ----------
     path : str or path-like
-        The file; for "brat" a folder with ``.txt`` and ``.ann`` files, or one of its ``.ann``
-        files.
+        The file; for "brat" a folder with ``.txt`` and ``.ann`` files, or one of these.
     format : {"brat", "doccano", "label-studio"}
         Format of the tool's export, see Notes.
     text_key : str, default="text"
@@ -164,7 +163,8 @@ def write_annotations(path, texts, spans, *, format, text_key="text"):
     Parameters
     ----------
     path : str or path-like
-        The file; for "brat" a folder, which gets two files for each text.
+        The file; for "brat" a folder, which gets two files for each text. Other files there stay,
+        and are read again too: take a new folder.
     texts : sequence of str
         The texts.
     spans : sequence of sequences of tuple (start, end, type)
@@ -243,7 +243,8 @@ def _read_brat(path, text_key):
     marked : bool
         True if a byte order mark stood before the text.
     """
-    paths = sorted(path.glob("*.ann")) if path.is_dir() else [path]
+    single = path.with_suffix(".ann") if path.suffix == ".txt" else path
+    paths = sorted(path.glob("*.ann")) if path.is_dir() else [single]
     if not paths:
         raise ValueError(f"{path} has no .ann file.")
     for file in paths:

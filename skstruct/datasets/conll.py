@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, islice, takewhile
 from math import isfinite
+from numbers import Integral
 from operator import itemgetter, methodcaller
 
 from skstruct.metrics.labels import check_lengths, sequences_of
@@ -23,19 +24,26 @@ BYTE_ORDER_MARK = "\ufeff"
 _PIECE = 1 << 16
 # Window bits of zlib for data with a gzip header.
 _GZIP_WINDOW = 31
-# Not str.split, which also splits at no-break spaces; these occur inside tokens.
-_split_at_blanks = re.compile(r"[^ \t\f\v]+").findall
+# Not str.split or str.strip, which also take no-break spaces; these occur inside tokens.
+_BLANKS = " \t\f\v"
+_split_at_blanks = re.compile(f"[^{_BLANKS}]+").findall
 
 
 def splitter(separator):
     """Make the function that splits a line into columns; at blanks if `separator` is None."""
-    return _split_at_blanks if separator is None else partial(_split_at, separator)
+    if separator is None:
+        return _split_at_blanks
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(
+            f"separator must be a string that is not empty, or None, got {short_repr(separator)}."
+        )
+    return partial(_split_at, separator)
 
 
 def _split_at(separator, line):
     # Trailing blanks are noise, but a trailing separator precedes an empty column.
     stripped = line.rstrip(" ") if separator.strip(" ") else line
-    return stripped.split(separator) if stripped.strip() else []
+    return stripped.split(separator) if stripped.strip(_BLANKS) else []
 
 
 @contextmanager
@@ -333,6 +341,8 @@ def batched(sequences, batch_size, labelled=True):
 
 def starting_with(comment):
     """Make the function that is true for lines of comments; None if there are no comments."""
+    if comment is not None and not (isinstance(comment, (str, tuple)) and comment):
+        raise ValueError(f"comment must be a prefix of lines, or None, got {short_repr(comment)}.")
     return None if comment is None else methodcaller("startswith", comment)
 
 
@@ -470,6 +480,8 @@ def _resolved(columns, label, width, where):
     """
 
     def resolve(column, parameter):
+        if not isinstance(column, Integral):
+            raise ValueError(f"{parameter} has {short_repr(column)}; columns are counted from 0")
         if not -width <= column < width:
             raise ValueError(f"{where}: {_columns(width)}, so {parameter}={column} does not exist")
         return column % width
@@ -483,7 +495,7 @@ def _resolved(columns, label, width, where):
                 f"pass label=None to read tokens without labels"
             )
         return label_column, token_columns, len(token_columns) == 1
-    single = isinstance(columns, int)
+    single = not isinstance(columns, Iterable)
     token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
     if not token_columns or label_column in token_columns:
         raise ValueError(
@@ -604,9 +616,9 @@ def _checked_line(fields, width, separator, comment, skip_docstart):
     wrong = [field for field in fields if not isinstance(field, str)]
     if wrong:
         raise ValueError(f"{short_repr(wrong[0])} is not a string, as columns are.")
-    blank = " " if separator is None else separator
+    split, blank = splitter(separator), " " if separator is None else separator
     line = blank.join(fields)
-    is_same = splitter(separator)(line) == fields and any(fields[-1:])
+    is_same = split(line) == fields and any(fields[-1:])
     if not is_same or "\n" in line or "\r" in line:
         fault = f"with the separator {blank!r}; choose another one, or change the column."
     elif skip_docstart and fields[0] == DOCSTART:
@@ -710,7 +722,8 @@ def read_features(path_or_file, *, format="crfsuite", encoding="utf-8"):
         The file; plain or gzipped. A line has a token, a blank line ends a sequence.
     format : {"crfsuite", "wapiti"}, default="crfsuite"
         "crfsuite": a tab stands between the label, which comes first, and the attributes, each a
-        name or ``name:value``; in names, ``\:`` stands for a colon and ``\\`` for a backslash.
+        name or ``name:value``; in names and labels, ``\:`` stands for a colon and ``\\`` for a
+        backslash. There are no declarations such as ``@weight:2.0``.
         "wapiti": blanks stand between the features, and the label comes last, as Wapiti reads files
         without a template; only its features ``u...`` and ``*...`` of tokens are read.
     encoding : str, default="utf-8"
@@ -727,8 +740,8 @@ def read_features(path_or_file, *, format="crfsuite", encoding="utf-8"):
     Raises
     ------
     ValueError
-        If a value is no finite number, a label is empty, or a line of Wapiti begins a feature with
-        another letter; the message names the file and the line.
+        If a value is no finite number, a label is empty or a declaration, or a line of Wapiti
+        begins a feature with another letter; the message names the file and the line.
     OSError
         If the file cannot be opened.
 
@@ -750,7 +763,7 @@ def read_features(path_or_file, *, format="crfsuite", encoding="utf-8"):
     X, y = [[]], [[]]
     with open_line_blocks(path_or_file, encoding) as (name, blocks):
         for number, line in enumerate(chain.from_iterable(blocks), start=1):
-            if line.strip():
+            if line.strip(_BLANKS):
                 try:
                     label, token = parse(line)
                 except ValueError as error:
@@ -767,8 +780,13 @@ def read_features(path_or_file, *, format="crfsuite", encoding="utf-8"):
 
 def _crfsuite(line):
     label, *attributes = line.split("\t")
-    if not label.strip():
+    if not label.strip(_BLANKS):
         raise ValueError("the label, which comes first, is empty")
+    if label.startswith("@") and _COLON.search(label):
+        raise ValueError(
+            f"{short_repr(label)} is a declaration and no token; remove it, and pass weights of "
+            "sequences as sample_weight to fit"
+        )
     token = {}
     for attribute in filter(None, attributes):
         name, value = attribute, 1.0
@@ -777,7 +795,7 @@ def _crfsuite(line):
             name, value = attribute[: colon.end() - 1], _number(attribute[colon.end() :])
         name = _ESCAPED.sub(r"\1", name)
         token[name] = token.get(name, 0.0) + value
-    return label, token
+    return _ESCAPED.sub(r"\1", label), token
 
 
 def _number(text):
@@ -794,7 +812,7 @@ def _number(text):
 
 
 def _wapiti(line):
-    *features, label = line.split()
+    *features, label = _split_at_blanks(line)
     odd = next((feature for feature in features if feature[0] not in "uU*"), None)
     if odd is not None:
         raise ValueError(f"{short_repr(odd)} is not a feature of tokens, which begins with u or *")

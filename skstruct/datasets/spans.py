@@ -1,7 +1,7 @@
 """Conversion of labels to spans of characters, entities of spaCy or numbers, and back."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def find_tokens(text, tokens):
     Raises
     ------
     ValueError
-        If a token is empty, or is not what comes next in the text.
+        If a token is empty or no string, or is not what comes next in the text.
 
     Examples
     --------
@@ -53,7 +53,11 @@ def find_tokens(text, tokens):
     [(0, 3), (4, 6), (7, 13), (13, 14), (15, 16)]
     """
     offsets, end = [], 0
+    if not isinstance(text, str):
+        raise ValueError(f"The text is {short_repr(text)}; expected a string.")
     for t, token in enumerate(tokens):
+        if not isinstance(token, str):
+            raise ValueError(f"Token {t} is {short_repr(token)}; expected a string.")
         start = text.find(token, end) if token else -1
         if start < 0 or text[end:start].strip():
             raise ValueError(
@@ -161,6 +165,7 @@ def labels_to_spans(labels, offsets, *, scheme="conlleval"):
     [(0, 10, 'street')]
     """
     offsets = _checked_offsets(offsets)
+    labels = list(labels) if isinstance(labels, Iterator) else labels
     if len(labels) != len(offsets):
         raise ValueError(f"{len(labels)} labels, but {len(offsets)} tokens.")
     return [
@@ -378,8 +383,9 @@ def labels_from_ids(ids, names):
     ----------
     ids : sequence of sequences of int
         Number of the label of each token; -100 where there is none.
-    names : sequence of str, or feature of a dataset
-        The name of each number, or the feature that has them, such as
+    names : sequence of str, dict, or feature of a dataset
+        The name of each number; a dict of numbers and names in either direction, such as
+        ``model.config.id2label``; or the feature that has them, such as
         ``dataset.features["ner_tags"]``.
 
     Returns
@@ -390,7 +396,7 @@ def labels_from_ids(ids, names):
     Raises
     ------
     ValueError
-        If an id is neither -100 nor the number of a name.
+        If an id is neither -100 nor the number of a name, or `names` are not in order.
 
     See Also
     --------
@@ -416,7 +422,7 @@ def labels_to_ids(labels, names):
     ----------
     labels : sequence of sequences of (str or None)
         Labels, such as the output of `predict`.
-    names : sequence of str, or feature of a dataset
+    names : sequence of str, dict, or feature of a dataset
         As in `labels_from_ids`.
 
     Returns
@@ -427,7 +433,7 @@ def labels_to_ids(labels, names):
     Raises
     ------
     ValueError
-        If a label is not among the names.
+        If a label is not among the names, or these are not in order.
 
     See Also
     --------
@@ -458,10 +464,25 @@ def _names(names):
     """Names of the labels, from a list or from a feature such as a sequence of ClassLabel."""
     while hasattr(names, "feature"):
         names = names.feature
-    names = list(getattr(names, "names", names))
+    names = getattr(names, "names", names)
+    if isinstance(names, Mapping):
+        names = _by_number(names)
+    if isinstance(names, (str, set, frozenset)) or not isinstance(names, Iterable):
+        raise ValueError(f"names must be an ordered list or a dict, got {short_repr(names)}.")
+    names = list(names)
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be different strings, got {short_repr(names)}.")
     return names
+
+
+def _by_number(table):
+    """Names in a dict, in the order of the numbers that are its keys or values."""
+    names = table
+    if all(isinstance(number, Integral) for number in table.values()):
+        names = {number: name for name, number in table.items()}
+    if set(names) != set(range(len(table))):
+        raise ValueError(f"The numbers of names must be 0, 1, ..., got {short_repr(table)}.")
+    return [names[number] for number in range(len(table))]
 
 
 @set_module("skstruct.datasets")
@@ -479,7 +500,8 @@ def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):
         "ent" for the entities in IOB2, or an attribute of the tokens such as ``"tag_"``; None for
         no labels.
     sentences : bool, default=False
-        Make a sequence of each sentence rather than of each document.
+        Make a sequence of each sentence rather than of each document. An entity over the end of a
+        sentence becomes one in each.
 
     Returns
     -------
@@ -487,6 +509,11 @@ def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):
         The sequences.
     labels : list of list of (str or None), or None
         Their labels: None for a token without annotation. None if `label` is None.
+
+    Raises
+    ------
+    ValueError
+        If `docs` is a single document, or tokens lack an attribute.
 
     See Also
     --------
@@ -500,24 +527,42 @@ def docs_to_sequences(docs, *, attributes="text", label="ent", sentences=False):
     >>> docs_to_sequences([doc], label=None)  # doctest: +SKIP
     ([['Maria', 'sings']], None)
     """
+    if hasattr(docs, "ents"):
+        raise ValueError("docs is a single document; put it into a list, [docs].")
     sequences = [part for doc in docs for part in (doc.sents if sentences else [doc])]
 
     def take(token):
         if isinstance(attributes, str):
-            return getattr(token, attributes)
-        return tuple(getattr(token, name) for name in attributes)
+            return _attribute(token, attributes)
+        return tuple(_attribute(token, name) for name in attributes)
 
     tokens = [list(map(take, part)) for part in sequences]
     if label is None:
         return tokens, None
-    read = _entity_label if label == "ent" else (lambda token: getattr(token, label) or None)
-    return tokens, [list(map(read, part)) for part in sequences]
+    if label == "ent":
+        return tokens, [
+            [_entity_label(token, is_first=t == 0) for t, token in enumerate(part)]
+            for part in sequences
+        ]
+    labels = [[_attribute(token, label) for token in part] for part in sequences]
+    # spaCy has an empty string, or its number 0, where there is no annotation.
+    return tokens, [[x if x or x is False else None for x in part] for part in labels]
 
 
-def _entity_label(token):
+def _attribute(token, name):
+    try:
+        return getattr(token, name)
+    except (AttributeError, TypeError):
+        raise ValueError(f"Tokens of spaCy have no attribute {name!r}.") from None
+
+
+def _entity_label(token, *, is_first):
     if not token.ent_iob_:
         return None
-    return "O" if token.ent_iob_ == "O" else f"{token.ent_iob_}-{token.ent_type_}"
+    # A token that must not be in an entity is the first of one without a type.
+    if token.ent_iob_ == "O" or not token.ent_type_:
+        return "O"
+    return f"{'B' if is_first else token.ent_iob_}-{token.ent_type_}"
 
 
 @set_module("skstruct.datasets")

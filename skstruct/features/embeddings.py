@@ -113,8 +113,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         Raises
         ------
         ValueError
-            If a vector is not finite or differs in length from those in `fit`, or if a token is
-            invalid.
+            If a vector is not finite or differs in length from those in `fit`, `normalize` fails,
+            or a token is invalid.
         """
         check_is_fitted(self)
         rows, bounds = self._vectorize(X, self.n_dimensions_)
@@ -172,7 +172,9 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words, with zeros for words without a vector."""
-        words = words if self.normalize is None else list(map(self.normalize, words))
+        if isinstance(self.vectors, (str, list, tuple, np.ndarray)):
+            raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
+        words = words if self.normalize is None else list(map(self._normalized, words))
         table = np.zeros((len(words), n_dimensions or 0), dtype)
         for number, word in enumerate(words):
             if word not in self.vectors:
@@ -187,14 +189,23 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                     f"The vector of {word!r} has {len(vector)} numbers, but others have "
                     f"{table.shape[1]}."
                 )
-            if not np.isfinite(vector).all():
-                raise ValueError(f"The vector of {word!r} has NaN or infinite values.")
-            table[number] = vector
+            with np.errstate(over="ignore"):
+                table[number] = vector
+            if not np.isfinite(table[number]).all():
+                raise ValueError(f"The vector of {word!r} has NaN or infinite values as {dtype}.")
         if table.shape[1] == 0:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
         return table
+
+    def _normalized(self, word):
+        try:
+            return self.normalize(word)
+        except Exception as error:
+            raise ValueError(
+                f"normalize raised {type(error).__name__}: {error}, for the word {word!r}."
+            ) from error
 
     def _checked_offsets(self):
         offsets = list(self.offsets)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isfinite
 from numbers import Real
+from typing import Self
 
 from sklearn.pipeline import FeatureUnion
 
@@ -65,14 +67,87 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
     ['words__U0:cat', 'words__U0:the', 'embeddings__vector:0', 'embeddings__vector:1']
     """
 
+    def fit(self, X, y=None, **params) -> Self:
+        """Fit all transformers.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            What each of the transformers takes.
+        y : sequences of labels, default=None
+            For transformers that need them.
+        **params
+            For the `fit` of the transformers, as in `FeatureUnion`.
+
+        Returns
+        -------
+        self : SequenceUnion
+
+        Raises
+        ------
+        ValueError
+            As the transformers do; or if there is none, or a weight is not a finite number.
+        """
+        return super().fit(self._for_all(X), y, **params)
+
+    def fit_transform(self, X, y=None, **params) -> SequenceBatch:
+        """Fit all transformers, and stack their outputs.
+
+        Parameters
+        ----------
+        X, y, **params
+            As in `fit`.
+
+        Returns
+        -------
+        batch : SequenceBatch
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; or if a transformer returns something else than sequences, or others.
+        """
+        return super().fit_transform(self._for_all(X), y, **params)
+
+    def transform(self, X, **params) -> SequenceBatch:
+        """Stack the outputs of all transformers.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            As in `fit`.
+        **params
+            For the `transform` of the transformers, as in `FeatureUnion`.
+
+        Returns
+        -------
+        batch : SequenceBatch
+
+        Raises
+        ------
+        ValueError
+            As in `fit_transform`.
+        """
+        return super().transform(self._for_all(X), **params)
+
+    def _for_all(self, X):
+        """Check parameters; return X, as a list if the first transformer would use it up."""
+        if not list(self._iter()):
+            raise ValueError("transformer_list is empty, or drops all transformers; leave one.")
+        self._check_weights()
+        return list(X) if isinstance(X, Iterator) else X
+
+    def _check_weights(self):
+        for name, weight in (self.transformer_weights or {}).items():
+            if weight is not None and not (isinstance(weight, Real) and isfinite(weight)):
+                raise ValueError(f"The weight of {name!r} is not a finite number.")
+
     def _check_state(self):
         for name, transformer in self.transformer_list:
             drops = isinstance(transformer, str) and transformer in ("drop", "passthrough")
             if not isinstance(name, str) or not (drops or hasattr(transformer, "transform")):
                 raise ValueError(f"{name!r} in transformer_list is no transformer.")
-        for name, weight in (self.transformer_weights or {}).items():
-            if not isinstance(weight, Real) or not isfinite(weight):
-                raise ValueError(f"the weight of {name!r} is not a finite number.")
+        self._check_weights()
         if not isinstance(self.n_jobs, (int, type(None))):
             raise ValueError("n_jobs is not an integer.")
 

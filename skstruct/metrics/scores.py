@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
@@ -16,7 +17,7 @@ from skstruct.metrics.chunks import (
     pairs_of_chunks,
 )
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
-from skstruct.utils.messages import check_choice
+from skstruct.utils.messages import check_choice, short_repr
 from skstruct.utils.persistence import set_module
 
 _AVERAGES = ("micro", "macro", "weighted")
@@ -263,7 +264,8 @@ def chunk_report(
     Raises
     ------
     ValueError
-        As in :func:`chunk_precision_score`.
+        As in :func:`chunk_precision_score`; or if a dict is wanted, and a type has the name of an
+        average.
 
     Examples
     --------
@@ -287,14 +289,32 @@ def chunk_report(
     averages = [(f"{name} avg", *_summarise(counts, name, zero_division)) for name in _AVERAGES]
     header = ("precision", "recall", "f1-score", "support")
     if output_dict:
-        rows = types + averages
-        return {name: dict(zip(header, values, strict=True)) for name, *values in rows}
+        return _as_dict(header, types + averages)
     return table(header, (types, averages), digits, width=9, gap=" ")
+
+
+def _as_dict(header, rows):
+    """Dict of the rows of a table."""
+    report = {}
+    for name, *values in rows:
+        if name in report:
+            raise ValueError(
+                f"a dict has room for one row {name!r}, the name of a type and of all types "
+                "together: rename the type, or take the report as text"
+            )
+        report[name] = dict(zip(header, values, strict=True))
+    return report
+
+
+def _check_zero_division(value):
+    if not isinstance(value, Real):
+        raise ValueError(f"zero_division must be a number, such as 0.0, got {short_repr(value)}")
 
 
 def _summarise(counts, average, zero_division):
     """Compute precision, recall, F1 and support: arrays over the types, or averages."""
     check_choice("average", average, (*_AVERAGES, None))
+    _check_zero_division(zero_division)
     if average == "micro":
         counts = [count.sum(keepdims=True) for count in counts]
     correct, predicted, true = counts
@@ -342,6 +362,8 @@ def table(header, blocks, digits, *, width=0, gap="  "):
     -------
     text : str
     """
+    if not isinstance(digits, Integral) or digits < 0:
+        raise ValueError(f"digits must be an integer that is not negative, got {digits!r}")
     widths = [max(len(head), width) for head in header]
     indent = max(len(name) for rows in blocks for name, *_ in rows)
 
@@ -408,7 +430,7 @@ def chunk_error_report(
     ------
     ValueError
         If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, or a label
-        is not one of the scheme's.
+        is not one of the scheme's; or if a dict is wanted, and a type has the name "all".
 
     References
     ----------
@@ -435,6 +457,7 @@ def chunk_error_report(
        type        1          1        0       1         1       0.33    0.33      0.33
     <BLANKLINE>
     """
+    _check_zero_division(zero_division)
     types, pairs = pairs_of_chunks(y_true, y_pred, scheme)
     errors = np.zeros((len(types), len(KINDS_OF_ERRORS)), dtype=int)
     for true, predicted in pairs:
@@ -448,8 +471,7 @@ def chunk_error_report(
         counts = _count(pairs, is_correct, otherwise)
         scores[name] = counts | _score_counts(counts, share, zero_division)
     if output_dict:
-        by_type = {name: dict(zip(KINDS_OF_ERRORS, row, strict=True)) for name, *row in rows}
-        return {"errors": by_type, **scores}
+        return {"errors": _as_dict(KINDS_OF_ERRORS, rows), **scores}
     scored = [(name, *values.values()) for name, values in scores.items()]
     tables = (KINDS_OF_ERRORS, rows), (scores["strict"], scored)
     return "\n".join(table(header, [rows], digits) for header, rows in tables)

@@ -58,7 +58,8 @@ def paired_permutation_test(
         Predictions of the two systems for the same sequences.
     metric : {"chunk_f1", "token_accuracy", "sequence_accuracy"} or callable, default="chunk_f1"
         Score to compare; chunks of all types are counted together. A callable gets lists of correct
-        and of predicted sequences and returns a number; it is called twice for each resample.
+        and of predicted sequences and returns a number, never NaN; it is called twice for each
+        resample.
     scheme : str, default="conlleval"
         Scheme of the labels of chunks; see :func:`extract_chunks`.
     n_resamples : int, default=9999
@@ -74,7 +75,8 @@ def paired_permutation_test(
     Raises
     ------
     ValueError
-        If the sequences differ in number or lengths, or a label or option is invalid.
+        If the sequences differ in number or lengths, there are fewer than two, a label or option is
+        invalid, or the metric is NaN.
 
     References
     ----------
@@ -103,6 +105,8 @@ def paired_permutation_test(
             return _f1(stacked[first].sum(axis=-2)) - _f1(stacked[second].sum(axis=-2))
 
         options = {"vectorized": True, "batch": max(1, _AT_ONCE // (6 * n))}
+    if n < 2:
+        raise ValueError("y_true has one sequence, but the test needs two or more to swap.")
     result = permutation_test(
         (np.arange(n), np.arange(n, 2 * n)),
         statistic,
@@ -124,7 +128,11 @@ def _of_labels(metric, y_true, y_pred_1, y_pred_2):
 
     def difference(first, second):
         scores = (metric(y_true, collect([stacked[i] for i in part])) for part in (first, second))
-        return next(scores) - next(scores)
+        found = next(scores) - next(scores)
+        # No difference is as large as NaN, which would pass for significant.
+        if np.isnan(found):
+            raise ValueError("The metric is NaN for a swap; let it always return a number.")
+        return found
 
     return difference, n
 

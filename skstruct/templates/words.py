@@ -1,6 +1,6 @@
 """`WordVectorizer`: ready-made features of words, with gazetteers and classes of words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from numbers import Integral
 from typing import ClassVar
@@ -10,8 +10,9 @@ from sklearn.utils._param_validation import Interval
 
 from skstruct.templates.syntax import FARTHEST, column_lines, template_lines
 from skstruct.templates.vectorizers import LearningTemplateVectorizer
-from skstruct.utils.declared import Strings, pack_strings, unpack_strings
+from skstruct.utils.declared import Count, Strings, pack_strings, unpack_strings
 from skstruct.utils.persistence import set_module
+from skstruct.utils.transaction import draft_of
 
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
 _COUNT = Interval(Integral, 0, FARTHEST, closed="both")
@@ -51,7 +52,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
     gazetteers : dict of str to iterable of str, default=None
         Lists of names: of people, of places, of genes. The words of a name are separated by
         blanks. The longest match counts, whatever its case. Features are the position of the token
-        and of its neighbours in a match.
+        and of its neighbours in a match. Each fit reads the lists anew, so they must not be
+        iterators or open files. It copies them and `clusters`: changes count from the next fit on.
     clusters : mapping of str to str, default=None
         Classes of words, such as the paths of Brown clusters ("0010110"). Words are looked up as
         they are, and then in lower case.
@@ -155,9 +157,14 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         self.dtype = dtype
         self.n_jobs = n_jobs
 
+    def _fit(self, X, **options):
+        # Lists are learnt, too: if this fit fails, those of the one before stay.
+        with draft_of(self) as draft:
+            for name in ("_lists", "_lookups"):
+                vars(draft).pop(name, None)
+            return super(WordVectorizer, draft)._fit(X, **options)
+
     def _given_lines(self):
-        # Called by `fit` alone, whose parameters may be new.
-        self.__dict__.pop("_lookups", None)
         self._check_lists()
         return self._make_lines
 
@@ -167,7 +174,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 raise ValueError(
                     f"The name of a gazetteer must consist of letters, digits and _, got {name!r}."
                 )
-            if isinstance(entries, (str, Mapping)) or not isinstance(entries, Iterable):
+            once = (str, Mapping, Iterator)
+            if isinstance(entries, once) or not isinstance(entries, Iterable):
                 raise ValueError(
                     f"The gazetteer {name!r} must be a list of strings, got {entries!r}."
                 )
@@ -200,13 +208,20 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
             lines += [f"{name}{i:+d}:%x[{i},{c}|matched]" for i in (-1, 0, 1)]
         return ["U" + line for line in lines] + ["B", *self._extra_lines()]
 
+    def _given_lists(self):
+        """Copies of the gazetteers and clusters, and the lengths of the prefixes."""
+        gazetteers = list(map(list, (self.gazetteers or {}).values()))
+        lengths = list(self.cluster_prefixes) if self.clusters else []
+        return gazetteers, dict(self.clusters or {}), lengths
+
     def _functions(self):
         # Kept, because results of a function are remembered for the function and not its name.
         if "_lookups" not in vars(self):
-            clusters = self.cluster_prefixes if self.clusters else ()
-            functions = {f"cluster{n}": _cluster_prefix(self.clusters, n) for n in clusters}
-            gazetteers = [Gazetteer(entries) for entries in (self.gazetteers or {}).values()]
-            self._lookups = {"matched": _matched, **functions}, gazetteers
+            if "_lists" not in vars(self):
+                self._lists = self._given_lists()
+            gazetteers, clusters, lengths = self._lists
+            functions = {f"cluster{n}": _cluster_prefix(clusters, n) for n in lengths}
+            self._lookups = {"matched": _matched, **functions}, list(map(Gazetteer, gazetteers))
         return self._lookups[0]
 
     def _derived_columns(self):
@@ -222,25 +237,48 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 name: pack_strings(list(entries)) for name, entries in self.gazetteers.items()
             }
         if self.clusters is not None:
-            words, paths = list(self.clusters), [self.clusters[word] for word in self.clusters]
-            state["clusters"] = {"words": pack_strings(words), "paths": pack_strings(paths)}
+            state["clusters"] = _pack_clusters(self.clusters)
+        lists = state.pop("_lists", None)
+        if lists is not None and lists != self._given_lists():
+            # Parameters have changed since the fit.
+            gazetteers, clusters, lengths = lists
+            packed = list(map(pack_strings, gazetteers))
+            state["_lists"] = packed, _pack_clusters(clusters), lengths
         return state
 
     def _restore_state(self):
         if self.gazetteers is not None:
             self.gazetteers = {name: unpack_strings(v) for name, v in self.gazetteers.items()}
         if self.clusters is not None:
-            words, paths = (unpack_strings(self.clusters[key]) for key in ("words", "paths"))
-            self.clusters = dict(zip(words, paths, strict=True))
+            self.clusters = _unpack_clusters(self.clusters)
+        if "_lists" in vars(self):
+            gazetteers, clusters, lengths = self._lists
+            unpacked = list(map(unpack_strings, gazetteers))
+            self._lists = unpacked, _unpack_clusters(clusters), lengths
+        elif self._is_learnt():
+            self._lists = self._given_lists()
 
     def _check_state(self):
         super()._check_state()
         if self._is_learnt():
             self._check_lists()
-            for entries in (self.gazetteers or {}).values():
+            gazetteers, clusters, lengths = self._lists
+            for entries in gazetteers:
                 Strings().read(entries, "the entries of a gazetteer", None)
-            words_and_paths = chain.from_iterable((self.clusters or {}).items())
+            words_and_paths = chain.from_iterable(clusters.items())
             Strings().read(list(words_and_paths), "words and their classes", None)
+            for length in lengths:
+                Count(1).read(length, "the length of a prefix", None)
+
+
+def _pack_clusters(clusters):
+    words, paths = list(clusters), [clusters[word] for word in clusters]
+    return {"words": pack_strings(words), "paths": pack_strings(paths)}
+
+
+def _unpack_clusters(packed):
+    words, paths = (unpack_strings(packed[key]) for key in ("words", "paths"))
+    return dict(zip(words, paths, strict=True))
 
 
 def _cluster_prefix(clusters, length):

@@ -177,6 +177,13 @@ def test_bad_arguments(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_one_text_of_brat_by_either_of_its_files(tmp_path):
+    texts, spans = ["The cat\n", "b"], [[(4, 7, "X")], []]
+    write_annotations(tmp_path, texts, spans, format="brat")
+    for name in ("0.ann", "0.txt"):
+        assert read_annotations(tmp_path / name, format="brat") == (texts[:1], spans[:1])
+
+
 def test_documents_of_spacy():
     spacy = pytest.importorskip("spacy")
     from spacy.tokens import DocBin
@@ -201,6 +208,26 @@ def test_sentences_and_tags_of_spacy():
     doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, tags=tags, sent_starts=starts)
     found = docs_to_sequences([doc], label="tag_", sentences=True)
     assert found == ([["Hi", "!"], ["Bye"]], [["UH", None], ["UH"]])
+    assert docs_to_sequences([doc], label="is_sent_start")[1] == [[True, False, True]]
+    assert docs_to_sequences([doc], label="tag")[1][0][1] is None
+    for docs, attributes, message in (
+        (doc, "text", r"docs is a single document; put it into a list, \[docs\]"),
+        ([doc], "tg_", "Tokens of spaCy have no attribute 'tg_'"),
+        ([doc], ("text", 3), "Tokens of spaCy have no attribute 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            docs_to_sequences(docs, attributes=attributes)
+    with pytest.raises(ValueError, match="have no attribute 'tg_'"):
+        docs_to_sequences([doc], label="tg_")
+
+
+def test_entities_of_spacy_at_the_ends_of_sentences_and_where_there_must_be_none():
+    spacy = pytest.importorskip("spacy")
+    words, starts = ["in", "New", "York", "."], [True, False, True, False]
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab, words=words, sent_starts=starts)
+    doc.set_ents([spacy.tokens.Span(doc, 1, 3, "LOC")], blocked=[doc[3:4]], default="missing")
+    assert docs_to_sequences([doc])[1] == [[None, "B-LOC", "I-LOC", "O"]]
+    assert docs_to_sequences([doc], sentences=True)[1] == [[None, "B-LOC"], ["B-LOC", "O"]]
 
 
 def test_labels_that_do_not_fit_documents():

@@ -5,6 +5,7 @@ import io
 from itertools import count, islice
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,6 +137,35 @@ def test_errors_name_the_line_and_come_when_it_is_read(piece):
     for size in (0, -1, 1.5, "2"):
         with pytest.raises(ValueError, match="batch_size must be None or a positive integer"):
             iter_conll([], batch_size=size)
+
+
+def test_a_token_may_be_a_blank_of_unicode():
+    lines = ["a", "\u3000", "b", " ", "\xa0"]
+    for separator in (None, "\t"):
+        tokens, _ = read_conll(lines, label=None, separator=separator)
+        assert tokens == [["a", "\u3000", "b"], ["\xa0"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "0"}, "columns has '0'; columns are counted from 0"),
+        ({"columns": ["word"]}, "columns has 'word'; columns are"),
+        ({"columns": slice(1)}, r"columns has slice\(.*; columns are"),
+        ({"label": "x"}, "label has 'x'; columns are"),
+        ({"separator": 3}, "separator must be a string that is not empty, or None, got 3"),
+        ({"separator": ""}, "separator must be a string that is not empty, or None, got ''"),
+        ({"comment": ""}, "comment must be a prefix of lines, or None, got ''"),
+        ({"comment": 3}, "comment must be a prefix of lines, or None, got 3"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(["a x"], **options)
+
+
+def test_numbers_of_numpy_are_columns():
+    assert read_conll(["a b x"], columns=np.int64(1), label=np.int64(-1)) == ([["b"]], [["x"]])
 
 
 def test_streams_remember_few_lines():

@@ -26,7 +26,7 @@ def test_what_crfsuite_would_read_comes_back(y_X):
     for sequence in y_X:
         for label, token in sequence:
             parts = [escaped(k) + ("" if v == 1.0 else f":{v!r}") for k, v in token.items()]
-            lines.append("\t".join([label, *parts]))
+            lines.append("\t".join([escaped(label), *parts]))
         lines.append("")
     X, y = read_features(lines)
     assert y == [[label for label, _ in sequence] for sequence in y_X]
@@ -41,9 +41,16 @@ def test_files_are_learnt_from(tmp_path):
     assert PerceptronTagger(random_state=0).fit(X, y).predict(X).tolist() == y
 
 
+def test_a_label_may_begin_with_an_at_sign():
+    assert read_features(["@\tw=@user", "\u3000\tw=a"]) == (
+        [[{"w=@user": 1.0}, {"w=a": 1.0}]],
+        [["@", "\u3000"]],
+    )
+
+
 def test_wapiti_has_the_label_last():
-    assert read_features(["u:a *x\tA", "uB B", ""], format="wapiti") == (
-        [[{"u:a": 1.0, "*x": 1.0}, {"uB": 1.0}]],
+    assert read_features(["u:a *x\tA", "uB\xa0C B", ""], format="wapiti") == (
+        [[{"u:a": 1.0, "*x": 1.0}, {"uB\xa0C": 1.0}]],
         [["A", "B"]],
     )
 
@@ -54,6 +61,7 @@ def test_wapiti_has_the_label_last():
         (["A\tt:x"], "crfsuite", "<lines>, line 1: 'x' is not the value of an attribute"),
         (["A\ta", "A\tt:inf"], "crfsuite", "line 2: 'inf' is not the value"),
         (["\tw=a"], "crfsuite", "line 1: the label, which comes first, is empty"),
+        (["@weight:2", "A\ta"], "crfsuite", "line 1: '@weight:2' is a declaration and no token"),
         (["u:a bigram A"], "wapiti", "line 1: 'bigram' is not a feature of tokens"),
         ([""], "crfsuite", "the file has no tokens"),
         (["A"], "svmlight", "format must be one of"),

@@ -70,6 +70,18 @@ def test_bad_names():
     for names in (["a", "a"], [1, 2]):
         with pytest.raises(ValueError, match="names must be different strings"):
             labels_from_ids([[0]], names)
+    for names in ({"O", "B"}, "OB", 3, None):
+        with pytest.raises(ValueError, match="names must be an ordered list or a dict"):
+            labels_from_ids([[0]], names)
+    for names in ({"O": 0, "B": 2}, {1: "O"}, {"0": "O"}, {"O": 0, "B": 0}):
+        with pytest.raises(ValueError, match=re.escape("numbers of names must be 0, 1, ...")):
+            labels_from_ids([[0]], names)
+
+
+def test_names_and_numbers_in_a_dict():
+    for names in ({"I-PER": 2, "B-PER": 1, "O": 0}, {1: "B-PER", 0: "O", 2: "I-PER"}):
+        assert labels_from_ids([[0, 1, 2]], names) == [NAMES]
+        assert labels_to_ids([NAMES], names) == [[0, 1, 2]]
 
 
 def test_minus_100_is_no_class():
@@ -139,6 +151,10 @@ def test_spacy_gives_the_same_labels(case):
     assert find_tokens(doc.text, words) == ours
 
 
+def test_labels_of_an_iterator():
+    assert labels_to_spans(iter(["B-A", "O"]), [(0, 1), (2, 3)]) == [(0, 1, "A")]
+
+
 def test_spans_between_tokens():
     offsets = [(0, 3), (4, 6), (7, 13)]
     with pytest.raises(ValueError, match="span from 0 to 5 does not begin and end where tokens do"):
@@ -198,6 +214,9 @@ def test_whole_numbers_of_other_types():
         (lambda: labels_to_spans(["O"], []), "1 labels, but 0 tokens"),
         (lambda: find_tokens("a b", ["b"]), "Token 0, 'b', is not what comes next .* 'a b'"),
         (lambda: find_tokens("a b", ["a", ""]), "Token 1, '', is not"),
+        (lambda: find_tokens("a 1", ["a", 1]), "Token 1 is 1; expected a string"),
+        (lambda: find_tokens("a", [("a", "DT")]), r"Token 0 is \('a', 'DT'\); expected a string"),
+        (lambda: find_tokens(None, ["a"]), "The text is None; expected a string"),
     ],
 )
 def test_bad_spans(call, message):

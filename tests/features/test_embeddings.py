@@ -212,6 +212,9 @@ def test_hstack_refuses_other_sequences():
         SequenceBatch.hstack([])
     with pytest.raises(ValueError, match="Batch 1 has 1 sequences, but batch 0 has 2"):
         SequenceBatch.hstack([a, a[:1]])
+    for stack in (SequenceBatch.hstack, SequenceBatch.concatenate):
+        with pytest.raises(ValueError, match="Batch 1 is ndarray and no SequenceBatch"):
+            stack([a, np.eye(3)])
     with pytest.raises(ValueError, match="Sequence 0 has 1 rows in batch 2, but 2 in batch 0"):
         SequenceBatch.hstack([a, a, SequenceBatch.from_lengths(np.eye(3), [1, 2])])
 
@@ -306,6 +309,10 @@ def test_each_distinct_word_is_looked_up_once():
         ({"vectors": {"the": 3.0}}, TOKENS, "'the' is not a 1-D array of numbers"),
         ({"vectors": {"the": []}}, TOKENS, "'the' is not a 1-D array of numbers"),
         ({"vectors": 3}, TOKENS, "The 'vectors' parameter"),
+        ({"vectors": ["the"]}, TOKENS, r"vectors must be a mapping, got \['the'\]"),
+        ({"vectors": "the"}, TOKENS, "vectors must be a mapping, got 'the'"),
+        ({"vectors": {"the": [1e39]}, "dtype": np.float32}, TOKENS, "'the' has NaN or infinite"),
+        ({"normalize": int}, TOKENS, "normalize raised ValueError: .*, for the word 'the'"),
         ({"column": 1}, TOKENS, r"column=1, but tokens have 1 column\(s\)"),
         (
             {"column": "word"},
@@ -372,6 +379,27 @@ def test_union(n_jobs):
     check_is_fitted(union)
     with pytest.raises(NotFittedError):
         check_is_fitted(make_union())
+
+
+def test_union_reads_an_iterator_once():
+    union, expected = make_union(), make_union().fit_transform(TOKENS)
+    assert_array_equal(dense(union.fit_transform(iter(TOKENS))), dense(expected))
+    assert_array_equal(dense(union.transform(iter(TOKENS))), dense(expected))
+    assert_array_equal(dense(union.fit(iter(TOKENS)).transform(TOKENS)), dense(expected))
+
+
+def test_union_of_nothing():
+    union = make_union().fit(TOKENS).set_params(words="drop", vectors="drop", lengths="drop")
+    for nothing in (union, SequenceUnion([])):
+        for method in (nothing.fit, nothing.fit_transform, nothing.transform):
+            with pytest.raises(ValueError, match="transformer_list is empty, or drops all"):
+                method(TOKENS)
+
+
+@pytest.mark.parametrize("weight", ["2", np.nan, [1.0]])
+def test_weights_that_are_none(weight):
+    with pytest.raises(ValueError, match="The weight of 'vectors' is not a finite number"):
+        make_union(transformer_weights={"vectors": weight}).fit(TOKENS)
 
 
 def test_union_of_what_is_no_batch():

@@ -170,6 +170,7 @@ def test_words_alone():
     [
         ({"gazetteers": {"a b": []}}, "name of a gazetteer must consist of letters, digits and _"),
         ({"gazetteers": {"a": "Rome"}}, "gazetteer 'a' must be a list of strings, got 'Rome'"),
+        ({"gazetteers": {"a": iter(["Rome"])}}, "gazetteer 'a' must be a list of strings, got <"),
         ({"gazetteers": {"a": [1]}}, "entries of a gazetteer are strings, but one is 1"),
         ({"cluster_prefixes": (0,), "clusters": CLUSTERS}, "must be positive integers, got 0"),
         ({"window": -1}, "'window' parameter of WordVectorizer must be an int"),
@@ -208,6 +209,32 @@ def test_other_parameters_take_effect_at_the_next_fit():
     found = vectorizer.inverse_transform(vectorizer.transform(X))
     assert "Ucluster4+0:1" in found[0][2]
     assert not any(name.startswith("Ucluster4+0") for name in found[0][1])
+
+
+CHANGES = {
+    "other lists": {"gazetteers": {"place": ["york"], "x": []}, "clusters": {"new": "1"}},
+    "no lists": {"gazetteers": None, "clusters": None},
+    "other prefixes": {"cluster_prefixes": (1,)},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("stored_before", [False, True])
+def test_changes_take_no_effect_before_the_next_fit(change, stored_before):
+    vectorizer = WordVectorizer(gazetteers={"place": ["New York"]}, clusters=dict(CLUSTERS))
+    expected = vectorizer.fit_transform(X)
+    if stored_before:
+        vectorizer = pickle.loads(pickle.dumps(vectorizer))
+    vectorizer.gazetteers["place"].append("lives")
+    vectorizer.clusters["lives"] = "1111"
+    vectorizer.set_params(**CHANGES[change])
+    with pytest.raises(ValueError, match="Sequence 0, token 1"):
+        vectorizer.fit([["a", None]])
+    stored = pickle.loads(pickle.dumps(vectorizer))
+    for same in (vectorizer, stored):
+        assert_same(same.transform(X), expected)
+        assert same.get_params() == vectorizer.get_params()
+    assert_same(stored.fit_transform(X), WordVectorizer(**vectorizer.get_params()).fit_transform(X))
 
 
 def test_clones_have_the_same_lists():

@@ -1,5 +1,7 @@
 """Data frames with one token a row: batches of them, and predictions beside them."""
 
+from datetime import datetime, timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +78,13 @@ def test_scattered_groups_are_put_together_and_back(make):
     back = SequenceBatch.to_frame(labels, frame, "doc_id", names="label")
     assert type(back) is type(frame)
     assert list(back["label"]) == list(frame["label"])
+
+
+def test_predictions_of_an_iterator_and_columns_with_numbers():
+    frame = pd.DataFrame({0: [1, 2, 1], "token": ["the", "a", "cat"]})
+    assert SequenceBatch.from_frame(frame, 0).lengths.tolist() == [2, 1]
+    found = SequenceBatch.to_frame(iter([["A", "B"], ["C"]]), frame, 0)
+    assert found["predicted"].tolist() == ["A", "C", "B"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab")), min_size=1, max_size=12))
@@ -158,6 +167,15 @@ def test_strings_of_every_type():
         ({"length": [1, 2, None, 2, 2]}, {"group": "doc_id"}, "Row 2: the number 'length' is miss"),
         ({"length": [1.0, 2, 0, np.inf, 2]}, {"group": "doc_id"}, "Row 3: the number 'length'"),
         ({"token": [["a"]] * 5}, {"group": "doc_id"}, "Row 0: the value of 'token' is"),
+        ({"at": [datetime(2020, 1, 1)] * 5}, {"group": "doc_id"}, "The column 'at' has dates"),
+        ({"at": [timedelta(1), None] + [timedelta(2)] * 3}, {"group": "doc_id"}, "has dates"),
+        (
+            {"a": ["b:c"] * 5, "a:b": ["c"] * 5},
+            {"group": "doc_id"},
+            "Two columns make the feature 'a:b:c'; rename one of them",
+        ),
+        ({}, {"group": 0}, "no column 0; it has"),
+        ({}, {"group": "doc_id", "label": ["label"]}, r"no column \['label'\]; it has"),
         (
             {"label": [0.5, 1, 1, 1, 1]},
             {"group": "doc_id", "label": "label"},

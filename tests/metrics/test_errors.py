@@ -102,3 +102,7 @@ def test_nothing_and_bad_input():
         chunk_error_report([["O", "O"]], [["O"]])
     with pytest.raises(ValueError, match="a list of sequences of labels is expected"):
         chunk_error_report(["B-A"], ["B-A"])
+    with pytest.raises(ValueError, match=r"zero_division must be a number, .* got 'warn'"):
+        chunk_error_report([["B-A"]], [["B-A"]], zero_division="warn")
+    with pytest.raises(ValueError, match="a dict has room for one row 'all'"):
+        chunk_error_report([["B-all"]], [["B-all"]], output_dict=True)

@@ -529,6 +529,19 @@ def test_no_chunk_at_all(zero_division):
     assert "weighted avg" in chunk_report(y, y)
 
 
+def test_a_type_with_the_name_of_an_average():
+    y = [["B-micro avg", "B-NP"]]
+    assert chunk_report(y, y).count("micro avg") == 2
+    with pytest.raises(ValueError, match="a dict has room for one row 'micro avg'"):
+        chunk_report(y, y, output_dict=True)
+
+
+@pytest.mark.parametrize("digits", [-1, 1.5, None, "2"])
+def test_digits_that_are_none(digits):
+    with pytest.raises(ValueError, match="digits must be an integer that is not negative"):
+        chunk_report([["B-NP"]], [["B-NP"]], digits=digits)
+
+
 def test_report_with_weights_has_short_numbers():
     report = chunk_report(ROWS_TRUE, ROWS_PRED, sample_weight=[1 / 3, 1, 1], digits=3)
     support = np.array([1 / 3 + 2, 1.0])
@@ -671,8 +684,9 @@ def test_errors_of_options(score):
     for labels in "NP", ["NP", "VP", "NP"]:
         with pytest.raises(ValueError, match="labels must be a list of distinct chunk types"):
             score(y, y, labels=labels)
-    with pytest.raises(ValueError, match="could not convert"):
-        score(y, y, zero_division="warn")
+    for value in ("warn", None):
+        with pytest.raises(ValueError, match=f"zero_division must be a number, .* got {value!r}"):
+            score(y, y, zero_division=value)
     if score in AVERAGED_SCORES:
         with pytest.raises(ValueError, match=r"average must be one of .*, got 'samples'"):
             score(y, y, average="samples")

@@ -7,6 +7,7 @@ import pytest
 
 from skstruct.metrics import (
     chunk_f1_score,
+    chunk_precision_score,
     paired_permutation_test,
     sequence_accuracy_score,
     token_accuracy_score,
@@ -93,6 +94,19 @@ def test_bad_input_is_named():
         )
     with pytest.raises(ValueError, match=r"y_true .* y_pred"):
         paired_permutation_test([["O"], ["O"]], [["O"], ["O"]], [["O"]])
+    with pytest.raises(ValueError, match="y_true has one sequence, but the test needs two or more"):
+        paired_permutation_test([["O"]], [["O"]], [["O"]])
+
+
+def test_a_metric_that_is_not_a_number():
+    def precision(y_true, y_pred):
+        return chunk_precision_score(y_true, y_pred, zero_division=np.nan)
+
+    y_true, y_pred = [["B-A"], ["O"]] * 3, [["B-A"], ["O"]] * 3
+    nothing = [["O"], ["O"]] * 3
+    for first in (y_pred, nothing):
+        with pytest.raises(ValueError, match="The metric is NaN for a swap"):
+            paired_permutation_test(y_true, first, nothing, metric=precision)
 
 
 @pytest.mark.parametrize("metric", [*SCORES, chunk_f1_score, token_accuracy_score])
