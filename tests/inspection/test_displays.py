@@ -9,7 +9,7 @@ from helpers.learners import TAGGERS, labelled_sequences
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import calibration_curve
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skstruct import (
     SDCACRF,
@@ -18,6 +18,7 @@ from skstruct import (
     PerceptronTagger,
     SequenceBatch,
     SequenceVectorizer,
+    crfsuite,
     inspection,
 )
 from skstruct.inspection import (
@@ -25,7 +26,9 @@ from skstruct.inspection import (
     ChunkConfusionDisplay,
     FeatureWeightsDisplay,
     LabelConfusionDisplay,
+    PenaltyPathDisplay,
     SequenceProbabilityDisplay,
+    SpanThresholdDisplay,
     TrainingCurveDisplay,
     TransitionDisplay,
     feature_weights,
@@ -189,7 +192,30 @@ def test_curves_of_a_reranker():
     )
 
 
+def test_curves_of_nested_estimators_and_of_the_drop_in(data):
+    search = GridSearchCV(CRFTagger(), {"l2": [0.1, 1.0]}, cv=2)
+    outer = make_pipeline(SequenceVectorizer(), search).fit(*data)
+    inner = make_pipeline(SequenceVectorizer(), make_pipeline(CRFTagger())).fit(*data)
+    drop_in = crfsuite.CRF(max_iterations=3).fit(*data)
+    display = TrainingCurveDisplay.from_estimator([outer, inner, drop_in])
+    assert list(display.lines_[0]) == ["CRFTagger", "CRFTagger 2", "CRF"]
+    expected = outer[-1].best_estimator_.history_["objective"]
+    assert_array_equal(display.lines_[0]["CRFTagger"].get_ydata(), expected)
+
+
+def test_lines_can_have_another_label(tagger):
+    curves = TrainingCurveDisplay.from_estimator(tagger, label="x")
+    assert curves.lines_[0]["CRFTagger"].get_label() == "x"
+    path = PenaltyPathDisplay(np.ones(2), np.ones(1), np.ones((1, 2)), np.ones((1, 2)))
+    assert path.plot(label="x").lines_[0].get_label() == "x"
+    spans = SpanThresholdDisplay([0.1, 0.9], [0.9, 0.2], [0.1, 0.5]).plot(label="x")
+    assert [text.get_text() for text in spans.ax_.get_legend().get_texts()] == ["x"]
+
+
 def test_unknown_columns_and_estimators(tagger):
+    for estimators, columns in (([], "objective"), (tagger, [])):
+        with pytest.raises(ValueError, match="There is nothing to plot: pass an estimator, and a"):
+            TrainingCurveDisplay.from_estimator(estimators, y=columns)
     with pytest.raises(ValueError, match=r"No history has 'epoch' and 'dual'. There are: bound, "):
         TrainingCurveDisplay.from_estimator(tagger, y="dual")
     with pytest.raises(TypeError, match="SequenceVectorizer has no history"):
