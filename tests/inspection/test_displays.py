@@ -110,6 +110,13 @@ def test_impossible_transitions_are_left_out(data):
     assert display.ax_.patch.get_hatch()
 
 
+@pytest.mark.parametrize("labels", [[], "AB"])
+def test_labels_to_show_are_a_list(tagger, labels):
+    for display in (TransitionDisplay, FeatureWeightsDisplay):
+        with pytest.raises(ValueError, match="labels must be a list of at least one label, got"):
+            display.from_estimator(tagger, labels=labels)
+
+
 def test_few_numbers_in_many_cells():
     display = TransitionDisplay(
         np.eye(13), from_labels=list(range(13)), to_labels=list(range(13))
