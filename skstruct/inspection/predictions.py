@@ -1,5 +1,7 @@
 """Displays of predictions: probabilities along a sequence, calibration, confusion matrices."""
 
+from functools import wraps
+
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
@@ -304,10 +306,12 @@ class CalibrationDisplay(_CalibrationDisplay):
         else:
             code = None if label is None else fitted.codes([label])[0]
             correct, probability = _of_tokens(tagger, X, y, code)
-        of = f"{of}s" if label is None else label
+        # Two dollar signs would make mathematics of the label.
+        shown = str(label).replace("$", r"\$")
+        of = f"{of}s" if label is None else shown
         name = f"{type(tagger).__name__}, {of}" if name is None else name
         display = super().from_predictions(correct, probability, name=name, **options)
-        share = "correct" if label is None else f"labelled {label}"
+        share = "correct" if label is None else f"labelled {shown}"
         display.ax_.set(xlabel="mean probability", ylabel=f"share that is {share}")
         return display
 
@@ -363,6 +367,13 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         display : ConfusionMatrixDisplay
         """
         return cls.from_predictions(y, estimator.predict(X), **options)
+
+    @wraps(ConfusionMatrixDisplay.plot)
+    def plot(self, **options):
+        super().plot(**options)
+        for text in (*self.ax_.get_xticklabels(), *self.ax_.get_yticklabels()):
+            text.set_parse_math(False)
+        return self
 
     @classmethod
     def _plotted(cls, true, pred, labels, normalize, options):

@@ -154,6 +154,32 @@ def test_given_axes(pipeline, figures):
     assert SequenceProbabilityDisplay.from_predictions([[1.0]], classes=["A"], ax=ax).ax_ is ax
 
 
+def test_axes_that_do_not_fit(pipeline, figures):
+    figure = figures.figure()
+    with pytest.raises(TypeError, match=r"ax must be Axes, .*, got Figure"):
+        TransitionDisplay.from_estimator(pipeline, ax=figure)
+    with pytest.raises(ValueError, match="ax cannot be divided into 3 panels"):
+        FeatureWeightsDisplay.from_estimator(pipeline, ax=figure.add_axes([0, 0, 1, 1]))
+
+
+def test_dollar_signs_are_no_mathematics():
+    tags = ["$^$", "B-$_$", "O"]
+    X, y = [[[f"w={tag}"] for tag in tags]] * 2, [tags] * 2
+    tagger = CRFTagger().fit(X, y)
+    displays = [
+        FeatureWeightsDisplay.from_estimator(tagger),
+        TransitionDisplay.from_estimator(tagger),
+        SequenceProbabilityDisplay.from_estimator(tagger, X, tokens=tags),
+        LabelConfusionDisplay.from_estimator(tagger, X, y),
+        LabelConfusionDisplay.from_estimator(tagger, X, y).plot(),
+        ChunkConfusionDisplay.from_predictions([["B-$^$"]], [["B-$^$"]]),
+        CalibrationDisplay.from_estimator(tagger, X, y, label="$^$"),
+    ]
+    for display in displays:
+        display.figure_.canvas.draw()
+    assert tick_labels(displays[1].ax_.yaxis) == ["$^$", "B-$_$", "O"]
+
+
 # -------------------------------------------------------------------------------- training curves
 
 
