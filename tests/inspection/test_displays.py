@@ -296,6 +296,8 @@ def test_confusion_of_chunks():
     assert few.confusion_matrix.tolist() == [[2, 0], [0, 0]]
     texts = [[text.get_text() for text in row] for row in few.text_]
     assert texts == [["2", ""], ["", ""]]
+    odd = ChunkConfusionDisplay.from_predictions([["B-(none)", "O"]], [["B-A", "B-(none)"]])
+    assert odd.confusion_matrix.tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
 
 
 def test_invalid_predictions():
@@ -304,6 +306,13 @@ def test_invalid_predictions():
             display.from_predictions([["O"]], [["O"], ["O"]])
         with pytest.raises(ValueError, match=r"y_true\[1\] has 2 labels but y_pred\[1\] has 1"):
             display.from_predictions([["O"], ["O", "O"]], [["O"], ["O"]])
+    for y_true, y_pred, message in (
+        ([[None]], [["A"]], "y_true has no known labels"),
+        ([["A", "A"]], [["A", None]], r"y_pred\[0\] has the label None.* \(token 1\)"),
+        ([["A"]], [[1]], "Some labels are str, some are numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LabelConfusionDisplay.from_predictions(y_true, y_pred)
     with pytest.raises(ValueError, match="There are no chunks"):
         ChunkConfusionDisplay.from_predictions([["O"]], [["O"]])
     with pytest.raises(
@@ -360,6 +369,21 @@ def test_calibration_refuses(data, tagger):
     unknown = [[None] * len(y[0]), *y[1:]]
     with pytest.raises(ValueError, match="Sequence 0 has tokens without a label"):
         CalibrationDisplay.from_estimator(tagger, X, unknown, of="sequence")
+    with pytest.raises(ValueError, match="No token has a label"):
+        CalibrationDisplay.from_estimator(tagger, X[:1], unknown[:1])
+
+
+@pytest.mark.parametrize("of", ["token", "sequence"])
+def test_calibration_refuses_labels_that_do_not_fit(data, tagger, of):
+    X, y = data
+    shifted = [[*y[0], y[1][0]], y[1][1:], *y[2:]]
+    for labels, message in (
+        (shifted, f"Sequence 0 has {len(y[0])} tokens, but {len(y[0]) + 1} labels"),
+        (y[1:], "There are 60 sequences of tokens, but labels for 59"),
+        (None, "y is None: pass the correct labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CalibrationDisplay.from_estimator(tagger, X, labels, of=of)
 
 
 # ---------------------------------------------------------------------------------- one sequence
@@ -417,6 +441,15 @@ def test_texts_of_tokens(pipeline):
         "dog",
     ]
     assert shown([[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {}]]) == ["0", "1"]
+    pd = pytest.importorskip("pandas")
+    assert shown(pd.Series([[["a"], ["b"]], [["c"], ["d"]]], index=[1, 0])) == ["c", "d"]
+
+
+def test_iterators_of_sequences():
+    X, y = [[["a"], ["b"]], [["c"]]], [["A", "B"], ["A"]]
+    tagger = PerceptronTagger(random_state=0).fit(X, y)
+    display = SequenceProbabilityDisplay.from_estimator(tagger, iter(X), iter(y), index=-1)
+    assert (display.tokens, display.y_true) == (["c"], ["A"])
 
 
 def test_tokens_without_sequences():
@@ -427,7 +460,22 @@ def test_tokens_without_sequences():
     assert display.im_.get_array().shape == (len(display.labels), 1)
 
 
+def test_sequences_that_are_not_there(data, tagger):
+    X, y = data
+    show = SequenceProbabilityDisplay.from_estimator
+    for index in (60, -61, 1.0, "1"):
+        with pytest.raises(ValueError, match=r"index=.*, but X has the sequences 0 to 59"):
+            show(tagger, X, index=index)
+    with pytest.raises(ValueError, match="There are 60 sequences of tokens, but labels for 3"):
+        show(tagger, X, y[:3], index=5)
+    with pytest.raises(ValueError, match="The sequence has no tokens"):
+        show(tagger, [[], X[0]])
+
+
 def test_invalid_sequences():
+    for proba, classes in ([[[0.5, 0.5]], "ABC"], [[[0.5, 0.5]], "A"], [[0.5, 0.5], "AB"]):
+        with pytest.raises(ValueError, match=r"proba must have shape \(length, \d\), a column for"):
+            SequenceProbabilityDisplay.from_predictions(proba, classes=list(classes))
     with pytest.raises(ValueError, match="tokens has 3 entries for 1 tokens"):
         SequenceProbabilityDisplay.from_predictions([[1.0]], classes=["A"], tokens=list("abc"))
     with pytest.raises(ValueError, match="'Q' is not one of the classes"):
