@@ -66,7 +66,8 @@ class TrainingCurveDisplay:
         ----------
         estimator : estimator, list of estimators, or dict of str to estimator
             Fitted taggers or rerankers, or Pipelines or searches that end in one. Keys of a dict
-            are the names in the legend; by default the names of the classes.
+            are the names in the legend, where matplotlib leaves out those that begin with "_"; by
+            default the names of the classes.
         x : {"epoch", "time", "updates"}, default="epoch"
             Epochs, seconds, or updates of single sequences.
         y : str or list of str, default="objective"
@@ -84,7 +85,7 @@ class TrainingCurveDisplay:
         Raises
         ------
         ValueError
-            If no estimator has recorded `x` and `y`.
+            If there is no estimator, `y` is empty, or no estimator has recorded `x` and `y`.
         TypeError
             If an estimator has no history.
         """
@@ -111,14 +112,17 @@ class TrainingCurveDisplay:
         self : TrainingCurveDisplay
         """
         columns = [y] if isinstance(y, str) else list(y)
+        if not columns or not self.histories:
+            raise ValueError("There is nothing to plot: pass an estimator, and a column as y.")
         curves = [self._curves(x, column) for column in columns]
         self.axes_, self.ax_ = panels(ax, "TrainingCurveDisplay", len(columns), (4.5, 3.4))
         self.figure_ = self.ax_.figure
         self.lines_ = []
         for panel, column, found in zip(self.axes_, columns, curves, strict=True):
-            style = {"marker": "o", "markersize": 3, **line}
+            style = {"marker": "o", "markersize": 3}
             lines = {
-                name: panel.plot(*points, label=name, **style)[0] for name, points in found.items()
+                name: panel.plot(*points, **{**style, "label": name, **line})[0]
+                for name, points in found.items()
             }
             self.lines_.append(lines)
             panel.set(xlabel=_TITLES.get(x, x), ylabel=_TITLES.get(column, column))
@@ -169,16 +173,20 @@ def _histories(estimators):
 
 
 def _history(estimator):
-    """Name of the class and history of an estimator, or of the last step of a Pipeline."""
-    last = getattr(estimator, "best_estimator_", estimator)
-    last = last.steps[-1][1] if hasattr(last, "steps") else last
-    history = getattr(last, "history_", None)
+    """Name of the class and history of the estimator that a Pipeline or search ends in."""
+    if hasattr(estimator, "best_estimator_"):
+        return _history(estimator.best_estimator_)
+    if hasattr(estimator, "steps"):
+        return _history(estimator.steps[-1][1])
+    # The drop-in for sklearn-crfsuite has that of its tagger.
+    inner = getattr(estimator, "estimator_", None)
+    history = getattr(estimator, "history_", getattr(inner, "history_", None))
     if history is None:
         raise TypeError(
             f"{type(estimator).__name__} has no history: pass fitted taggers or rerankers, or "
             "Pipelines or searches that end in one."
         )
-    return type(last).__name__, history
+    return type(estimator).__name__, history
 
 
 @set_module("skstruct.inspection")
@@ -282,8 +290,8 @@ class PenaltyPathDisplay:
         l2s = np.asarray(self.l2s)[order]
         for l1, mean, deviation in zip(self.l1s, self.scores, self.deviations, strict=True):
             mean, deviation = mean[order], deviation[order]
-            options = {"marker": ".", **options}
-            (line,) = self.ax_.plot(l2s, mean, label=f"l1 = {l1:.3g}", **options)
+            style = {"marker": ".", "label": f"l1 = {l1:.3g}", **options}
+            (line,) = self.ax_.plot(l2s, mean, **style)
             band = self.ax_.fill_between(
                 l2s, mean - deviation, mean + deviation, color=line.get_color(), alpha=0.2
             )
@@ -393,6 +401,7 @@ class SpanThresholdDisplay:
         -------
         display : SpanThresholdDisplay
         """
+        name = options.pop("label", name)
         self.ax_, self.figure_ = new_axes(ax, "SpanThresholdDisplay")
         (self.line_,) = self.ax_.plot(self.recall, self.precision, label=name, **options)
         if self.best_threshold is not None:

@@ -13,9 +13,10 @@ from sklearn.utils.validation import _num_samples
 
 from skstruct.decoding import make_search, nbest_labels
 from skstruct.input.constraints import clamp
+from skstruct.input.formats import copied_lists
 from skstruct.input.training_set import batch_rows
-from skstruct.inspection.models import find_tagger, require
-from skstruct.matrices import read_only
+from skstruct.inspection.models import check_index, find_tagger, require
+from skstruct.matrices import read_only, to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.persistence import set_module
 
@@ -107,7 +108,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
         Number of the sequence.
     token : int, default=0
         Number of the token.
-    label : label, or tuple of two labels, default=None
+    label : label, or tuple or list of two labels, default=None
         The other label. By default the runner-up: the one whose best labelling scores highest. Of
         two labels, the first takes the place of the one predicted.
 
@@ -139,7 +140,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     if label is None:
         others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
         one, other = best[token], int(others.argmax())
-    elif isinstance(label, tuple) and len(label) == 2:
+    elif isinstance(label, (tuple, list)) and len(label) == 2:
         one, other = fitted.codes(list(label)).tolist()
     else:
         one, other = best[token], int(fitted.codes([label])[0])
@@ -433,14 +434,12 @@ def _take_sequence(estimator, X, index, token=0):
     ValueError
         If there is no such sequence or token, or the sequence is empty.
     """
-    fitted = find_tagger(estimator)
-    n_sequences = _num_samples(X)
-    if not 0 <= index < n_sequences:
-        raise ValueError(f"index={index}, but X has the sequences 0 to {n_sequences - 1}.")
+    # Some formats of sparse matrices have no rows to select.
+    fitted, X = find_tagger(estimator), to_csr(X) if sp.issparse(X) else copied_lists(X)
+    check_index("index", index, _num_samples(X), "X", "sequences")
     alone = _safe_indexing(X, [index])
     batch = fitted.tagger._read_X(fitted.transform(alone))[1]
     if batch.n_rows == 0:
         raise ValueError(f"Sequence {index} has no tokens: there is nothing to explain.")
-    if not 0 <= token < batch.n_rows:
-        raise ValueError(f"token={token}, but the sequence has the tokens 0 to {batch.n_rows - 1}.")
+    check_index("token", token, batch.n_rows, "the sequence", "tokens")
     return fitted, batch

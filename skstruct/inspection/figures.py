@@ -18,10 +18,20 @@ def new_axes(ax, what, **figure):
         Name of the display, for the error if matplotlib is missing.
     **figure : object
         Keyword arguments of ``plt.subplots``.
+
+    Raises
+    ------
+    TypeError
+        If `ax` is something else.
     """
     require("matplotlib", what)
     if ax is None:
         _, ax = require("matplotlib.pyplot", what).subplots(layout="constrained", **figure)
+    if not isinstance(ax, require("matplotlib.axes", what).Axes):
+        raise TypeError(
+            f"ax must be Axes, such as plt.subplots() or figure.add_subplot() make, got "
+            f"{type(ax).__name__}."
+        )
     return ax, ax.figure
 
 
@@ -47,7 +57,7 @@ def panels(ax, what, n_panels, size):
     Raises
     ------
     ValueError
-        If `ax` has another number of axes.
+        If `ax` has another number of axes, or cannot be divided.
     """
     if isinstance(ax, (list, tuple, np.ndarray)):
         axes = np.ravel(np.asarray(ax, dtype=object)).tolist()
@@ -59,6 +69,11 @@ def panels(ax, what, n_panels, size):
     bounding, figure = new_axes(ax, what, figsize=(size[0] * n_columns, size[1] * n_rows))
     if n_panels == 1:
         return [bounding], bounding
+    if bounding.get_subplotspec() is None:
+        raise ValueError(
+            f"ax cannot be divided into {n_panels} panels: pass axes of a grid, such as those of "
+            "plt.subplots, or one for each panel."
+        )
     grid = bounding.get_subplotspec().subgridspec(n_rows, n_columns)
     bounding.set_axis_off()
     cells = [divmod(k, n_columns) for k in range(n_panels)]
@@ -91,8 +106,9 @@ def heat_map(ax, values, rows, columns, *, values_format=None, **image):
     if missing.any():
         ax.patch.set(facecolor="0.92", edgecolor="0.75", hatch="///")
     drawn = ax.imshow(shown, aspect="auto", **image)
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(rows)), rows)
+    # Two dollar signs would make mathematics of a label.
+    ax.set_xticks(range(len(columns)), columns, parse_math=False)
+    ax.set_yticks(range(len(rows)), rows, parse_math=False)
     if max(map(len, columns), default=0) * len(columns) > 40:
         ax.tick_params(axis="x", rotation=90 if len(columns) > MOST_NUMBERS else 30)
         for name in ax.get_xticklabels():

@@ -1,7 +1,9 @@
 """The tagger in an estimator, and the steps before it."""
 
+from collections.abc import Hashable
 from contextlib import suppress
 from importlib import import_module
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.schemes import are_chunk_labels
+from skstruct.utils.messages import short_repr
 
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
 
@@ -112,10 +115,21 @@ def find_tagger(estimator):
     return FittedTagger(estimator)
 
 
+def check_index(name, value, n, owner, parts, lowest=0):
+    """Raise a ValueError unless a parameter is the number of one of the `n` parts."""
+    if not isinstance(value, Integral) or not lowest <= value < n:
+        numbers = f"the {parts} 0 to {n - 1}" if n else f"no {parts}"
+        raise ValueError(f"{name}={short_repr(value)}, but {owner} has {numbers}.")
+
+
 def codes_of(labels, classes, what):
     """Positions of labels in a list; a ValueError names the first that is not one of `what`."""
+    if isinstance(labels, str) or len(labels) == 0:
+        raise ValueError(f"labels must be a list of at least one label, got {labels!r}.")
     position = {label: code for code, label in enumerate(classes)}
-    unknown = [label for label in labels if label not in position]
+    unknown = [
+        label for label in labels if not isinstance(label, Hashable) or label not in position
+    ]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not one of {what}: {classes}.")
     return np.array([position[label] for label in labels], dtype=np.int64)

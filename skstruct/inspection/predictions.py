@@ -1,13 +1,16 @@
 """Displays of predictions: probabilities along a sequence, calibration, confusion matrices."""
 
+from functools import wraps
+
 import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
+from skstruct.input.formats import copied_lists
 from skstruct.inspection.figures import heat_map, new_axes
-from skstruct.inspection.models import codes_of, find_tagger, order_of_labels, require
+from skstruct.inspection.models import check_index, codes_of, find_tagger, order_of_labels, require
 from skstruct.metrics.chunks import chosen_types, pairs_of_chunks
-from skstruct.metrics.labels import as_list, stack_both
+from skstruct.metrics.labels import as_list, check_lengths, stack_both
 from skstruct.utils.messages import check_choice
 from skstruct.utils.persistence import set_module
 
@@ -85,16 +88,23 @@ class SequenceProbabilityDisplay:
         Returns
         -------
         display : SequenceProbabilityDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is no such sequence, it has no tokens, or `y` or `tokens` do not fit `X`.
         """
-        fitted = find_tagger(estimator)
+        fitted, X = find_tagger(estimator), copied_lists(X)
         X_tagger = fitted.transform(X)
-        proba = np.atleast_2d(fitted.tagger.predict_proba(X_tagger)[index])
+        proba = [np.atleast_2d(rows) for rows in fitted.tagger.predict_proba(X_tagger)]
+        # A negative number counts from the end.
+        check_index("index", index, len(proba), "X", "sequences", lowest=-len(proba))
         return cls.from_predictions(
-            proba,
+            proba[index],
             classes=fitted.tagger.classes_,
-            y_true=None if y is None else _sequence(y, index),
-            y_pred=_sequence(fitted.tagger.predict(X_tagger), index),
-            tokens=token_texts(X, index, len(proba)) if tokens is None else tokens,
+            y_true=None if y is None else labels_of_each(y, proba)[index],
+            y_pred=_labels_of(fitted.tagger.predict(X_tagger)[index]),
+            tokens=token_texts(X, index, len(proba[index])) if tokens is None else tokens,
             **options,
         )
 
@@ -140,9 +150,14 @@ class SequenceProbabilityDisplay:
         Raises
         ------
         ValueError
-            If the lengths differ, or a label is not one of `classes`.
+            If there are no tokens, the lengths differ, or a label is not one of `classes`.
         """
         proba, classes = np.asarray(proba), as_list(classes)
+        if proba.ndim != 2 or proba.shape[1] != len(classes):
+            expected = f"(length, {len(classes)}), a column for each class"
+            raise ValueError(f"proba must have shape {expected}, got {proba.shape}.")
+        if not len(proba):
+            raise ValueError("The sequence has no tokens: there is nothing to show.")
         tokens = list(map(str, range(len(proba))) if tokens is None else tokens)
         y_true, y_pred = (None if y is None else as_list(y) for y in (y_true, y_pred))
         for name, values in (("tokens", tokens), ("y_true", y_true), ("y_pred", y_pred)):
@@ -208,7 +223,8 @@ class SequenceProbabilityDisplay:
 
 def token_texts(X, index, length):
     """Texts of the tokens of a sequence, their numbers where they have none."""
-    sequence = X[index] if isinstance(X, (list, tuple)) or np.ndim(X) == 1 else None
+    is_list = isinstance(X, (list, tuple)) or np.ndim(X) == 1
+    sequence = getattr(X, "iloc", X)[index] if is_list else None
     texts = []
     for token in sequence if isinstance(sequence, (list, tuple, np.ndarray)) else ():
         first = token[0] if isinstance(token, (list, tuple)) and token else token
@@ -216,8 +232,13 @@ def token_texts(X, index, length):
     return texts if texts and None not in texts else [str(t) for t in range(length)]
 
 
-def _sequence(y, index):
-    return _labels_of(y.iloc[index] if hasattr(y, "iloc") else y[index])
+def labels_of_each(y, answers):
+    """Labels of each sequence as lists; a ValueError unless as many as answers for its tokens."""
+    if y is None:
+        raise ValueError("y is None: pass the correct labels.")
+    labels = [_labels_of(labels) for labels in as_list(y)]
+    check_lengths(answers, labels)
+    return labels
 
 
 def _labels_of(labels):
@@ -291,7 +312,8 @@ class CalibrationDisplay(_CalibrationDisplay):
         Raises
         ------
         ValueError
-            If `of` or `label` is invalid, or a label is missing for a whole sequence.
+            If `of` or `label` is invalid, `y` does not fit `X`, no label is known, or with
+            ``of="sequence"`` one is not.
         """
         require("matplotlib", "CalibrationDisplay")
         check_choice("of", of, ("token", "sequence"))
@@ -304,17 +326,19 @@ class CalibrationDisplay(_CalibrationDisplay):
         else:
             code = None if label is None else fitted.codes([label])[0]
             correct, probability = _of_tokens(tagger, X, y, code)
-        of = f"{of}s" if label is None else label
+        # Two dollar signs would make mathematics of the label.
+        shown = str(label).replace("$", r"\$")
+        of = f"{of}s" if label is None else shown
         name = f"{type(tagger).__name__}, {of}" if name is None else name
         display = super().from_predictions(correct, probability, name=name, **options)
-        share = "correct" if label is None else f"labelled {label}"
+        share = "correct" if label is None else f"labelled {shown}"
         display.ax_.set(xlabel="mean probability", ylabel=f"share that is {share}")
         return display
 
 
 def _of_sequences(tagger, X, y):
     best = [found[0] for found in tagger.predict_nbest(X, n_best=1)]
-    truth = [_labels_of(labels) for labels in as_list(y)]
+    truth = labels_of_each(y, [found.labels for found in best])
     for i, labels in enumerate(truth):
         if None in labels:
             raise ValueError(f"Sequence {i} has tokens without a label: its labels must be known.")
@@ -323,10 +347,12 @@ def _of_sequences(tagger, X, y):
 
 
 def _of_tokens(tagger, X, y, code):
-    proba = tagger.predict_proba(X)
-    stacked = np.concatenate([np.atleast_2d(rows) for rows in proba])
-    truth = [label for labels in as_list(y) for label in _labels_of(labels)]
+    proba = [np.atleast_2d(rows) for rows in tagger.predict_proba(X)]
+    truth = [label for labels in labels_of_each(y, proba) for label in labels]
+    stacked = np.concatenate(proba)
     known = np.array([label is not None for label in truth])
+    if not known.any():
+        raise ValueError("No token has a label: at least one label is required.")
     chosen = stacked.argmax(axis=1) if code is None else np.full(len(stacked), code)
     names = tagger.classes_.astype(object)[chosen]
     correct = np.array([name == label for name, label in zip(names, truth, strict=True)])
@@ -337,7 +363,6 @@ def _of_tokens(tagger, X, y, code):
 
 # Confusion matrices
 
-_NONE = "(none)"
 # Number of labels beyond which numbers are illegible.
 _MOST_NUMBERS = 25
 
@@ -364,11 +389,18 @@ class _SequenceConfusion(ConfusionMatrixDisplay):
         """
         return cls.from_predictions(y, estimator.predict(X), **options)
 
+    @wraps(ConfusionMatrixDisplay.plot)
+    def plot(self, **options):
+        super().plot(**options)
+        for text in (*self.ax_.get_xticklabels(), *self.ax_.get_yticklabels()):
+            text.set_parse_math(False)
+        return self
+
     @classmethod
-    def _plotted(cls, true, pred, labels, normalize, options):
+    def _plotted(cls, true, pred, labels, names, normalize, options):
         """Plot the matrix: counts, coloured by their share of the row, or shares if normalised."""
         matrix = confusion_matrix(true, pred, labels=labels, normalize=normalize)
-        names, counts = [str(label) for label in labels], normalize is None
+        names, counts = [str(name) for name in names], normalize is None
         options.setdefault("values_format", "d" if counts else ".2f")
         size = 2.5 + 0.35 * len(names)
         ax, _ = new_axes(options.pop("ax", None), cls.__name__, figsize=(size + 1.6, size))
@@ -451,15 +483,26 @@ class LabelConfusionDisplay(_SequenceConfusion):
         Raises
         ------
         ValueError
-            If a sequence has another number of labels in `y_pred`.
+            If a sequence has another number of labels in `y_pred`, no true label is known, a
+            predicted one is None, or labels are of different types and `labels` are not given.
         """
-        sides = (side.labels for side in stack_both(y_true, y_pred))
-        pairs = [pair for pair in zip(*sides, strict=True) if pair[0] is not None]
-        true, pred = map(list, zip(*pairs, strict=True))
+        sides = stack_both(y_true, y_pred)
+        kept = [k for k, label in enumerate(sides[0].labels) if label is not None]
+        if not kept:
+            raise ValueError("y_true has no known labels: all are None")
+        true, pred = ([side.labels[k] for k in kept] for side in sides)
+        if None in pred:
+            sides[1].fail(kept[pred.index(None)], "a prediction must be a label")
         if labels is None:
-            known = sorted({*true, *pred})
+            known = {*true, *pred}
+            if len({isinstance(label, str) for label in known}) > 1:
+                raise ValueError(
+                    "Some labels are str, some are numbers, so they cannot be sorted: pass labels, "
+                    "in the order to show them."
+                )
+            known = sorted(known)
             labels = [known[k] for k in order_of_labels(known)]
-        return cls._plotted(true, pred, labels, normalize, options)
+        return cls._plotted(true, pred, labels, labels, normalize, options)
 
 
 @set_module("skstruct.inspection")
@@ -529,12 +572,14 @@ class ChunkConfusionDisplay(_SequenceConfusion):
         types, pairs = pairs_of_chunks(y_true, y_pred, scheme)
         true, pred = [], []
         for sides in pairs:
-            expected, found = ({(a, b): types[kind] for a, b, kind in side} for side in sides)
+            expected, found = ({(a, b): kind for a, b, kind in side} for side in sides)
             for span in {**expected, **found}:
-                true.append(expected.get(span, _NONE))
-                pred.append(found.get(span, _NONE))
+                true.append(expected.get(span, -1))
+                pred.append(found.get(span, -1))
         if not true:
             raise ValueError("There are no chunks, neither in y_true nor in y_pred.")
-        types = sorted({*true, *pred} - {_NONE})
-        types = types if labels is None else chosen_types(labels, types)
-        return cls._plotted(true, pred, [*types, _NONE], normalize, options)
+        codes = {types[kind]: kind for kind in {*true, *pred} - {-1}}
+        names = sorted(codes) if labels is None else chosen_types(labels, codes)
+        # Other types have no chunks, and numbers that occur nowhere.
+        chosen = [codes.get(name, len(types) + k) for k, name in enumerate(names)]
+        return cls._plotted(true, pred, [*chosen, -1], [*names, "(none)"], normalize, options)

@@ -5,12 +5,14 @@ from zlib import crc32
 
 import numpy as np
 
+from skstruct.input.formats import copied_lists
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.inspection.models import find_tagger
-from skstruct.inspection.predictions import token_texts
+from skstruct.inspection.predictions import labels_of_each, token_texts
 from skstruct.metrics.chunks import errors_of_sequence, extract_chunks, without_overlaps
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import write_whole
+from skstruct.utils.messages import check_count
 from skstruct.utils.persistence import set_module
 
 _STYLE = """
@@ -63,6 +65,11 @@ class TaggedText:
     gold : list of list, default=None
         Right labels, to show what was missed, found wrongly and mistyped.
 
+    Raises
+    ------
+    ValueError
+        If the numbers of sequences, tokens and labels differ.
+
     Examples
     --------
     >>> from skstruct.inspection import TaggedText
@@ -73,6 +80,11 @@ class TaggedText:
     """
 
     def __init__(self, tokens, labels, *, alternatives=None, nbest=None, gold=None):
+        for given in (labels, alternatives, gold):
+            if given is not None:
+                check_lengths(tokens, given)
+        if nbest is not None and len(nbest) != len(tokens):
+            raise ValueError(f"nbest has {len(nbest)} lists for {len(tokens)} sequences.")
         self.tokens = tokens
         self.labels = labels
         self.alternatives = alternatives
@@ -106,9 +118,10 @@ class TaggedText:
         Raises
         ------
         ValueError
-            If `tokens` do not fit `X`.
+            If `tokens` or `gold` do not fit `X`, or `n_best` or `n_labels` is not positive.
         """
-        fitted = find_tagger(estimator)
+        check_count("n_labels", n_labels)
+        fitted, X = find_tagger(estimator), copied_lists(X)
         tagger, X_tagger = fitted.tagger, fitted.transform(X)
         proba = [np.atleast_2d(rows) for rows in tagger.predict_proba(X_tagger)]
         nbest = tagger.predict_nbest(X_tagger, n_best=n_best).tolist()
@@ -117,6 +130,7 @@ class TaggedText:
             tokens = [token_texts(X, i, len(rows)) for i, rows in enumerate(proba)]
         alternatives = [_most_probable(rows, tagger.classes_, n_labels) for rows in proba]
         nbest = nbest if n_best > 1 else None
+        gold = None if gold is None else labels_of_each(gold, proba)
         options = {"alternatives": alternatives, "nbest": nbest}
         return cls.from_predictions(tokens, labels, gold=gold, **options)
 
@@ -146,10 +160,7 @@ class TaggedText:
             If the numbers of sequences, tokens and labels differ.
         """
         tokens, labels = sequences_of(tokens, "tokens"), sequences_of(y_pred, "y_pred")
-        check_lengths(tokens, labels)
-        if gold is not None:
-            gold = sequences_of(gold, "gold")
-            check_lengths(tokens, gold)
+        gold = None if gold is None else sequences_of(gold, "gold")
         return cls(tokens, labels, alternatives=alternatives, nbest=nbest, gold=gold)
 
     def to_html(self):

@@ -76,7 +76,7 @@ class FeatureWeightsDisplay:
         Raises
         ------
         ValueError
-            If the tagger does not know a label.
+            If `labels` is empty, or the tagger does not know one.
         """
         found = zip(*_strongest(estimator, labels, n_features), strict=True)
         labels, features, weights = map(list, found)
@@ -105,11 +105,13 @@ class FeatureWeightsDisplay:
         ):
             color = [colors[int(weight < 0)] for weight in weights]
             self.bars_.append(panel.barh(range(len(weights)), weights, color=color, height=0.7))
-            panel.set_yticks(range(len(names)), names)
+            # Two dollar signs would make mathematics of a name.
+            panel.set_yticks(range(len(names)), names, parse_math=False)
             panel.invert_yaxis()
             panel.tick_params(axis="y", length=0)
             panel.axvline(0, color="0.5", linewidth=0.8)
-            panel.set(title=str(label), xlabel="weight")
+            panel.set_title(str(label), parse_math=False)
+            panel.set_xlabel("weight")
             plain_spines(panel, "top", "right", "left")
         return self
 
@@ -137,7 +139,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
     Raises
     ------
     ValueError
-        If the tagger does not know a label, or `n_features` is not positive.
+        If `labels` is empty, the tagger does not know one, or `n_features` is not positive.
 
     Examples
     --------
@@ -241,7 +243,7 @@ class TransitionDisplay:
         Raises
         ------
         ValueError
-            If the tagger does not know a label.
+            If `labels` is empty, or the tagger does not know one.
         """
         matrix, from_labels, to_labels = _weights(estimator, labels, include_ends)
         display = cls(matrix, from_labels=from_labels, to_labels=to_labels)
@@ -308,7 +310,7 @@ def transition_weights(estimator, *, labels=None, include_ends=False):
     Raises
     ------
     ValueError
-        If the tagger does not know a label.
+        If `labels` is empty, or the tagger does not know one.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from helpers.learners import TAGGERS, labelled_sequences
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import calibration_curve
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skstruct import (
     SDCACRF,
@@ -18,6 +18,7 @@ from skstruct import (
     PerceptronTagger,
     SequenceBatch,
     SequenceVectorizer,
+    crfsuite,
     inspection,
 )
 from skstruct.inspection import (
@@ -25,7 +26,9 @@ from skstruct.inspection import (
     ChunkConfusionDisplay,
     FeatureWeightsDisplay,
     LabelConfusionDisplay,
+    PenaltyPathDisplay,
     SequenceProbabilityDisplay,
+    SpanThresholdDisplay,
     TrainingCurveDisplay,
     TransitionDisplay,
     feature_weights,
@@ -107,6 +110,13 @@ def test_impossible_transitions_are_left_out(data):
     assert display.ax_.patch.get_hatch()
 
 
+@pytest.mark.parametrize("labels", [[], "AB"])
+def test_labels_to_show_are_a_list(tagger, labels):
+    for display in (TransitionDisplay, FeatureWeightsDisplay):
+        with pytest.raises(ValueError, match="labels must be a list of at least one label, got"):
+            display.from_estimator(tagger, labels=labels)
+
+
 def test_few_numbers_in_many_cells():
     display = TransitionDisplay(
         np.eye(13), from_labels=list(range(13)), to_labels=list(range(13))
@@ -142,6 +152,32 @@ def test_given_axes(pipeline, figures):
     assert TransitionDisplay.from_estimator(pipeline, ax=ax).ax_ is ax
     assert FeatureWeightsDisplay.from_estimator(pipeline, ax=ax).ax_ is ax
     assert SequenceProbabilityDisplay.from_predictions([[1.0]], classes=["A"], ax=ax).ax_ is ax
+
+
+def test_axes_that_do_not_fit(pipeline, figures):
+    figure = figures.figure()
+    with pytest.raises(TypeError, match=r"ax must be Axes, .*, got Figure"):
+        TransitionDisplay.from_estimator(pipeline, ax=figure)
+    with pytest.raises(ValueError, match="ax cannot be divided into 3 panels"):
+        FeatureWeightsDisplay.from_estimator(pipeline, ax=figure.add_axes([0, 0, 1, 1]))
+
+
+def test_dollar_signs_are_no_mathematics():
+    tags = ["$^$", "B-$_$", "O"]
+    X, y = [[[f"w={tag}"] for tag in tags]] * 2, [tags] * 2
+    tagger = CRFTagger().fit(X, y)
+    displays = [
+        FeatureWeightsDisplay.from_estimator(tagger),
+        TransitionDisplay.from_estimator(tagger),
+        SequenceProbabilityDisplay.from_estimator(tagger, X, tokens=tags),
+        LabelConfusionDisplay.from_estimator(tagger, X, y),
+        LabelConfusionDisplay.from_estimator(tagger, X, y).plot(),
+        ChunkConfusionDisplay.from_predictions([["B-$^$"]], [["B-$^$"]]),
+        CalibrationDisplay.from_estimator(tagger, X, y, label="$^$"),
+    ]
+    for display in displays:
+        display.figure_.canvas.draw()
+    assert tick_labels(displays[1].ax_.yaxis) == ["$^$", "B-$_$", "O"]
 
 
 # -------------------------------------------------------------------------------- training curves
@@ -189,7 +225,30 @@ def test_curves_of_a_reranker():
     )
 
 
+def test_curves_of_nested_estimators_and_of_the_drop_in(data):
+    search = GridSearchCV(CRFTagger(), {"l2": [0.1, 1.0]}, cv=2)
+    outer = make_pipeline(SequenceVectorizer(), search).fit(*data)
+    inner = make_pipeline(SequenceVectorizer(), make_pipeline(CRFTagger())).fit(*data)
+    drop_in = crfsuite.CRF(max_iterations=3).fit(*data)
+    display = TrainingCurveDisplay.from_estimator([outer, inner, drop_in])
+    assert list(display.lines_[0]) == ["CRFTagger", "CRFTagger 2", "CRF"]
+    expected = outer[-1].best_estimator_.history_["objective"]
+    assert_array_equal(display.lines_[0]["CRFTagger"].get_ydata(), expected)
+
+
+def test_lines_can_have_another_label(tagger):
+    curves = TrainingCurveDisplay.from_estimator(tagger, label="x")
+    assert curves.lines_[0]["CRFTagger"].get_label() == "x"
+    path = PenaltyPathDisplay(np.ones(2), np.ones(1), np.ones((1, 2)), np.ones((1, 2)))
+    assert path.plot(label="x").lines_[0].get_label() == "x"
+    spans = SpanThresholdDisplay([0.1, 0.9], [0.9, 0.2], [0.1, 0.5]).plot(label="x")
+    assert [text.get_text() for text in spans.ax_.get_legend().get_texts()] == ["x"]
+
+
 def test_unknown_columns_and_estimators(tagger):
+    for estimators, columns in (([], "objective"), (tagger, [])):
+        with pytest.raises(ValueError, match="There is nothing to plot: pass an estimator, and a"):
+            TrainingCurveDisplay.from_estimator(estimators, y=columns)
     with pytest.raises(ValueError, match=r"No history has 'epoch' and 'dual'. There are: bound, "):
         TrainingCurveDisplay.from_estimator(tagger, y="dual")
     with pytest.raises(TypeError, match="SequenceVectorizer has no history"):
@@ -237,6 +296,8 @@ def test_confusion_of_chunks():
     assert few.confusion_matrix.tolist() == [[2, 0], [0, 0]]
     texts = [[text.get_text() for text in row] for row in few.text_]
     assert texts == [["2", ""], ["", ""]]
+    odd = ChunkConfusionDisplay.from_predictions([["B-(none)", "O"]], [["B-A", "B-(none)"]])
+    assert odd.confusion_matrix.tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
 
 
 def test_invalid_predictions():
@@ -245,6 +306,13 @@ def test_invalid_predictions():
             display.from_predictions([["O"]], [["O"], ["O"]])
         with pytest.raises(ValueError, match=r"y_true\[1\] has 2 labels but y_pred\[1\] has 1"):
             display.from_predictions([["O"], ["O", "O"]], [["O"], ["O"]])
+    for y_true, y_pred, message in (
+        ([[None]], [["A"]], "y_true has no known labels"),
+        ([["A", "A"]], [["A", None]], r"y_pred\[0\] has the label None.* \(token 1\)"),
+        ([["A"]], [[1]], "Some labels are str, some are numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LabelConfusionDisplay.from_predictions(y_true, y_pred)
     with pytest.raises(ValueError, match="There are no chunks"):
         ChunkConfusionDisplay.from_predictions([["O"]], [["O"]])
     with pytest.raises(
@@ -301,6 +369,21 @@ def test_calibration_refuses(data, tagger):
     unknown = [[None] * len(y[0]), *y[1:]]
     with pytest.raises(ValueError, match="Sequence 0 has tokens without a label"):
         CalibrationDisplay.from_estimator(tagger, X, unknown, of="sequence")
+    with pytest.raises(ValueError, match="No token has a label"):
+        CalibrationDisplay.from_estimator(tagger, X[:1], unknown[:1])
+
+
+@pytest.mark.parametrize("of", ["token", "sequence"])
+def test_calibration_refuses_labels_that_do_not_fit(data, tagger, of):
+    X, y = data
+    shifted = [[*y[0], y[1][0]], y[1][1:], *y[2:]]
+    for labels, message in (
+        (shifted, f"Sequence 0 has {len(y[0])} tokens, but {len(y[0]) + 1} labels"),
+        (y[1:], "There are 60 sequences of tokens, but labels for 59"),
+        (None, "y is None: pass the correct labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CalibrationDisplay.from_estimator(tagger, X, labels, of=of)
 
 
 # ---------------------------------------------------------------------------------- one sequence
@@ -358,6 +441,15 @@ def test_texts_of_tokens(pipeline):
         "dog",
     ]
     assert shown([[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {}]]) == ["0", "1"]
+    pd = pytest.importorskip("pandas")
+    assert shown(pd.Series([[["a"], ["b"]], [["c"], ["d"]]], index=[1, 0])) == ["c", "d"]
+
+
+def test_iterators_of_sequences():
+    X, y = [[["a"], ["b"]], [["c"]]], [["A", "B"], ["A"]]
+    tagger = PerceptronTagger(random_state=0).fit(X, y)
+    display = SequenceProbabilityDisplay.from_estimator(tagger, iter(X), iter(y), index=-1)
+    assert (display.tokens, display.y_true) == (["c"], ["A"])
 
 
 def test_tokens_without_sequences():
@@ -368,7 +460,22 @@ def test_tokens_without_sequences():
     assert display.im_.get_array().shape == (len(display.labels), 1)
 
 
+def test_sequences_that_are_not_there(data, tagger):
+    X, y = data
+    show = SequenceProbabilityDisplay.from_estimator
+    for index in (60, -61, 1.0, "1"):
+        with pytest.raises(ValueError, match=r"index=.*, but X has the sequences 0 to 59"):
+            show(tagger, X, index=index)
+    with pytest.raises(ValueError, match="There are 60 sequences of tokens, but labels for 3"):
+        show(tagger, X, y[:3], index=5)
+    with pytest.raises(ValueError, match="The sequence has no tokens"):
+        show(tagger, [[], X[0]])
+
+
 def test_invalid_sequences():
+    for proba, classes in ([[[0.5, 0.5]], "ABC"], [[[0.5, 0.5]], "A"], [[0.5, 0.5], "AB"]):
+        with pytest.raises(ValueError, match=r"proba must have shape \(length, \d\), a column for"):
+            SequenceProbabilityDisplay.from_predictions(proba, classes=list(classes))
     with pytest.raises(ValueError, match="tokens has 3 entries for 1 tokens"):
         SequenceProbabilityDisplay.from_predictions([[1.0]], classes=["A"], tokens=list("abc"))
     with pytest.raises(ValueError, match="'Q' is not one of the classes"):

@@ -301,6 +301,21 @@ def test_numbers_have_names_too():
     assert explain_labelling(tagger, X, index=2)["name"][0] == "x2"
 
 
+@pytest.mark.parametrize("format", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+def test_matrices_of_all_formats(format):
+    X = sp.identity(4, format=format)
+    tagger = PerceptronTagger(random_state=0).fit(X, [0, 1, 0, 1])
+    assert explain_labelling(tagger, X, index=2)["name"][0] == "x2"
+
+
+def test_two_labels_in_a_list_and_iterators(fitted):
+    tagger, X = fitted
+    pd.testing.assert_frame_equal(
+        explain_token(tagger, iter(X), index=3, label=["A", "B"]),
+        explain_token(tagger, X, index=3, label=("A", "B")),
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -308,10 +323,14 @@ def test_numbers_have_names_too():
             lambda t, X: explain_labelling(t, X, index=40),
             "index=40, but X has the sequences 0 to",
         ),
+        (lambda t, X: explain_labelling(t, X, index=1.0), "index=1.0, but X has the sequences 0"),
+        (lambda t, X: explain_labelling(t, X, index="1"), "index='1', but X has the sequences 0"),
+        (lambda t, X: explain_labelling(t, []), "index=0, but X has no sequences"),
         (lambda t, X: explain_labelling(t, X, index=0, labels=["A"] * 9), "tokens, but 9 labels"),
         (lambda t, X: label_alternatives(t, X, token=9), "token=9, but the sequence has the"),
         (lambda t, X: explain_token(t, X, token=-1), "token=-1, but the sequence has the tokens 0"),
         (lambda t, X: explain_token(t, X, label="Z"), r"'Z' is not one of the labels of CRFTagger"),
+        (lambda t, X: explain_token(t, X, label={}), "{} is not one of the labels of CRFTagger"),
         (lambda t, X: explain_token(t, X, label=t.predict(X)[0][0]), "is labelled . already"),
         (lambda t, X: explain_token(t, X, label=("A", "A")), "A already|Both labels are A"),
         (lambda t, X: smallest_label_change(t, [[]]), "Sequence 0 has no tokens"),
@@ -320,6 +339,8 @@ def test_numbers_have_names_too():
             "n_features must be None or a positive integer",
         ),
         (lambda t, X: transition_weights(t, labels=["Q"]), "'Q' is not one of the labels"),
+        (lambda t, X: feature_weights(t, labels=[]), "labels must be a list of at least one label"),
+        (lambda t, X: feature_weights(t, labels="B-A"), "labels must be a list .* got 'B-A'"),
     ],
 )
 def test_invalid_input(fitted, call, message):

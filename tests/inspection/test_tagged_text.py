@@ -145,6 +145,24 @@ def test_texts_that_do_not_fit(tokens, labels, message):
         TaggedText.from_predictions(tokens, labels)
 
 
+def test_lists_that_do_not_fit():
+    for lists in ({"alternatives": []}, {"alternatives": [[]]}, {"gold": []}, {"nbest": []}):
+        with pytest.raises(ValueError, match=r"labels for 0|but 0 labels|nbest has 0 lists"):
+            TaggedText([["a"]], [["O"]], **lists)
+    X, y = labelled_sequences(10)
+    with pytest.raises(ValueError, match="n_labels must be a positive integer, got -1"):
+        TaggedText.from_estimator(CRFTagger().fit(X, y), X, n_labels=-1)
+
+
+def test_rows_and_iterators():
+    X, y = np.eye(2), np.array(["A", "B"])
+    text = TaggedText.from_estimator(CRFTagger().fit(X, y), X, gold=y)
+    assert text.gold == [["A"], ["B"]]
+    X, y = [[["a"], ["b"]], [["c"]]], [["A", "B"], ["A"]]
+    text = TaggedText.from_estimator(CRFTagger().fit(X, y), iter(X), gold=iter(y))
+    assert (text.tokens, text.gold) == ([["a", "b"], ["c"]], y)
+
+
 # ----------------------------------------------------------------------------------------- batches
 
 
