@@ -42,9 +42,13 @@ def copied(value):
 
 
 def copied_lists(values):
-    """Copy of a list, tuple or iterator and of the lists in it, as a list; all else as it is."""
-    is_read = isinstance(values, (list, tuple, Iterator))
-    return list(map(copied, list(values))) if is_read else values
+    """Copy of a list, tuple or iterator as a list, with copies of the lists and iterators in it.
+
+    All else as it is.
+    """
+    if not isinstance(values, (list, tuple, Iterator)):
+        return values
+    return [list(v) if isinstance(v, (list, Iterator)) else v for v in list(values)]
 
 
 def read_format(X, n_features=None, n_transition_features=None):
@@ -278,8 +282,7 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     """
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
-    flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
-    labels, dtype = flatten(y, batch.offsets, name, partial)
+    labels, dtype = flatten_labels(y, batch.offsets, format, name, partial)
     if classes is None:
         if not labels:
             raise ValueError("Found no token: every sequence is empty.")
@@ -292,6 +295,12 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         row = next(row for row, label in enumerate(labels) if label not in code_of)
         where, label = place(batch.offsets, row), short_repr(labels[row])
         raise ValueError(f"{where}: label {label} is not among the classes.") from None
+
+
+def flatten_labels(y, offsets, format, name="y", partial=False):
+    """Labels of all tokens, and the dtype of their array; see `encode_labels`."""
+    flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
+    return flatten(y, offsets, name, partial)
 
 
 def check_number(n_labels):
@@ -336,7 +345,12 @@ def sorted_classes(classes):
         classes = list(classes)
         if all(isinstance(label, str) for label in classes):
             return label_array(sorted(map(str.__str__, set(classes))))
-    return np.unique(classes)
+    try:
+        return np.unique(classes)
+    except TypeError:
+        raise ValueError(
+            f"classes must be all strings or all integers, got {short_repr(classes)}."
+        ) from None
 
 
 def _flatten_rows(y, offsets, name, partial):
