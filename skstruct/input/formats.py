@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
-from skstruct.matrices import to_csr
+from skstruct.matrices import as_rows, refuse_times, to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
 from skstruct.utils.messages import place, short_repr
@@ -113,10 +113,10 @@ def read_format(X, n_features=None, n_transition_features=None):
 
 def _as_collection(X):
     """`X` as an array, a sequence or, if its tokens can be read one by one, an iterator."""
-    if isinstance(X, np.ndarray):
-        return X
     if hasattr(X, "__array__"):
-        return np.asarray(X)
+        X = np.asanyarray(X)
+        refuse_times(X, "X")
+        return X
     if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not isinstance(X, Iterable):
         raise ValueError(f"X is {short_repr(X)}; expected a batch: a list of sequences.")
     if isinstance(X, Sequence):
@@ -182,7 +182,7 @@ def _rectangular(X):
 def _stack(X):
     """Stack one matrix for each sequence; an empty list is a sequence without rows."""
     names = _column_names(X)
-    matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
+    matrices = [as_rows(sequence, i) for i, sequence in enumerate(X)]
     first = next(m for m in matrices if m.ndim == 2)
     empty = 0, first.shape[1]
     nothing = sp.csr_matrix(empty, dtype=first.dtype) if sp.issparse(first) else first[:0]
@@ -199,20 +199,6 @@ def _column_names(X):
             raise ValueError(f"The columns of sequence {i} differ from those of sequence {first}.")
     known = columns and all(isinstance(name, str) for name in columns[first])
     return columns[first] if known else None
-
-
-def _as_matrix(sequence, i):
-    if sp.issparse(sequence):
-        return sequence
-    try:
-        if isinstance(sequence, np.ndarray) and sequence.dtype == object:
-            sequence = sequence.tolist()
-        matrix = np.asarray(sequence)
-        return matrix if matrix.dtype.kind in "biufc" else matrix.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
-        ) from None
 
 
 def _stack_grid(X):
