@@ -388,7 +388,35 @@ def as_matrix(X, name="X"):
         )
     if np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError("Complex data not supported.")
+    refuse_times(X, name)
     return X
+
+
+def refuse_times(X, name):
+    """Raise a ValueError for points in time and durations, which numpy would take for numbers."""
+    if X.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} has values of the type {X.dtype}: make numbers of dates and durations, such "
+            "as days since a day."
+        )
+
+
+def as_rows(sequence, i):
+    """Rows of sequence i as a sparse matrix or an array of numbers; a ValueError otherwise."""
+    if sp.issparse(sequence):
+        return sequence
+    try:
+        if isinstance(sequence, np.ndarray) and sequence.dtype == object:
+            sequence = sequence.tolist()
+        matrix = np.asarray(sequence)
+        if matrix.dtype.kind not in "biufcmM":
+            matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
+        ) from None
+    refuse_times(matrix, f"Sequence {i}")
+    return matrix
 
 
 def canonical(X, name="X", place="row {}".format, *, keep_zeros=False):
@@ -484,7 +512,7 @@ def stack_sequences(sequences):
     lengths : list of int
         Rows of each sequence.
     """
-    sequences = [s if sp.issparse(s) else np.asarray(s) for s in sequences]
+    sequences = [as_rows(s, i) for i, s in enumerate(sequences)]
     if not sequences:
         raise ValueError("Found an empty batch: at least one sequence is required.")
     for i, s in enumerate(sequences):

@@ -88,9 +88,9 @@ class SequenceBatch(FrameConversions):
     Raises
     ------
     ValueError
-        If `offsets` or `transition_X` do not match the rows of `X`, `feature_names` do not match
-        its columns, or the index arrays of a sparse matrix do not fit its shape; the message names
-        the sequence and the token.
+        If `X` has complex numbers, dates or durations, `offsets` or `transition_X` do not match
+        the rows of `X`, `feature_names` do not match its columns, or the index arrays of a sparse
+        matrix do not fit its shape; the message names the sequence and the token.
 
     See Also
     --------
@@ -201,6 +201,8 @@ default=None
         batch : SequenceBatch
         """
         offsets = to_offsets(lengths)
+        if offsets.min() < 0:
+            raise ValueError("lengths add up to more than the rows that X can have.")
         return cls(X, offsets, feature_names=feature_names, transition_X=transition_X)
 
     @classmethod
@@ -355,15 +357,22 @@ default=None
     def __iter__(self):
         return (self._rows(i) for i in range(len(self)))
 
+    # numpy would multiply the sequences one by one, and return an array.
+    __array_ufunc__ = None
+
     def __mul__(self, factor):
         """Multiply all values by a number."""
         if not isinstance(factor, Real):
             return NotImplemented
+        # Numbers of numpy keep their precision, scipy takes no fractions.
+        factor = factor if isinstance(factor, np.generic) else float(factor)
         batch = self._checked()
         transition_X = batch.transition_X
         if transition_X is not None:
             transition_X = transition_X * factor
         return batch._like(batch.X * factor, batch.offsets, transition_X)
+
+    __rmul__ = __mul__
 
     def __getitem__(self, key):
         """Select sequences: an integer selects a matrix of rows, any other index a batch."""

@@ -14,9 +14,12 @@ import joblib
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from skstruct.datasets.conll import batched
+from skstruct.input.formats import Format, copied_lists, flatten_labels, read_format
 from skstruct.learning.solver import Patience
+from skstruct.matrices import to_offsets
 from skstruct.taggers.online import PartialFitMixin
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
@@ -52,7 +55,8 @@ def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=No
     Raises
     ------
     ValueError
-        If `batch_size` or `block_size` is not a positive integer.
+        If `batch_size` or `block_size` is not a positive integer, or an element of `sequences` is
+        no pair.
 
     See Also
     --------
@@ -67,10 +71,20 @@ def iter_batches(sequences, batch_size=1000, *, block_size=None, random_state=No
     """
     check_count("batch_size", batch_size)
     check_count("block_size", block_size, none=True)
-    sequences = iter(sequences)
+    expected = "sequences must be pairs of tokens and labels"
+    sequences = (_as_pair(item, expected, i) for i, item in enumerate(sequences))
     if block_size is not None:
         sequences = _shuffled(sequences, block_size, check_random_state(random_state))
     return batched(sequences, batch_size)
+
+
+def _as_pair(item, expected, number):
+    """Return a pair; a ValueError for anything else."""
+    try:
+        first, second = item
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected}, but number {number} is {short_repr(item)}.") from None
+    return first, second
 
 
 def _shuffled(items, block_size, random_state):
@@ -183,12 +197,14 @@ def fit_stream(
     >>> tagger.history_["batches"].tolist()
     [8, 16, 24, 32, 40]
     """
-    _check(estimator, batches, X_val, y_val, patience)
+    _check(estimator, batches, vectorizer, X_val, y_val, scoring, patience)
     check_count("round_size", round_size, none=True)
     check_count("patience", patience, none=True)
     check_count("n_epochs", n_epochs)
-    if vectorizer is not None and X_val is not None:
-        X_val = vectorizer.transform(X_val)
+    # Before anything is learnt: a round may take hours.
+    if X_val is not None:
+        scorer = check_scoring(estimator, scoring)
+        X_val, y_val = _read_validation_set(X_val, y_val, vectorizer)
     loop = _Loop(estimator, patience)
     if checkpoint is not None:
         check_writable(checkpoint)
@@ -204,7 +220,7 @@ def fit_stream(
         for epoch, portion in loop.rounds(batches, n_epochs, round_size):
             loop.learn(epoch, portion, vectorizer, classes)
             if X_val is not None:
-                loop.record_score(_score(estimator, X_val, y_val, scoring))
+                loop.record_score(_score(estimator, X_val, y_val, scorer))
             if checkpoint is not None:
                 loop.store(checkpoint, given)
             progress.report(loop.history)
@@ -213,7 +229,7 @@ def fit_stream(
     return estimator
 
 
-def _check(estimator, batches, X_val, y_val, patience):
+def _check(estimator, batches, vectorizer, X_val, y_val, scoring, patience):
     name = type(estimator).__name__
     if not isinstance(estimator, PartialFitMixin):
         raise ValueError(f"fit_stream needs a tagger with partial_fit, and {name} is none.")
@@ -227,14 +243,35 @@ def _check(estimator, batches, X_val, y_val, patience):
             f"batches must be a function of the number of the epoch, got {short_repr(batches)}. "
             "An iterator could be read only once."
         )
+    if vectorizer is not None and not hasattr(vectorizer, "transform"):
+        raise ValueError(f"vectorizer needs a method transform, got {short_repr(vectorizer)}.")
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be a str or a callable, got {short_repr(scoring)}.")
     if (X_val is None) != (y_val is None):
         raise ValueError("Pass both X_val and y_val, or neither.")
     if patience is not None and X_val is None:
         raise ValueError("patience needs a validation set: X_val and y_val.")
 
 
-def _score(estimator, X, y, scoring):
-    score = float(check_scoring(estimator, scoring)(estimator, X, y))
+def _read_validation_set(X, y, vectorizer):
+    """Validation set that can be read in every round; a ValueError unless it has the labels."""
+    X, y = copied_lists(X), copied_lists(y)
+    if vectorizer is not None:
+        X = vectorizer.transform(X)
+    try:
+        format, found = read_format(X)
+        if format is Format.ROWS:
+            lengths = np.ones(_num_samples(found), np.int64)
+        else:
+            lengths = [len(x) for x in found] if format is Format.TOKENS else found.lengths
+        flatten_labels(y, to_offsets(lengths), format, "y_val", partial=True)
+    except ValueError as error:
+        raise ValueError(f"X_val, y_val: {error}") from error
+    return X, y
+
+
+def _score(estimator, X, y, scorer):
+    score = float(scorer(estimator, X, y))
     # What scoring has cached is as large as the weights, and can be computed again. A draft drops
     # it, because other threads may read it.
     with draft_of(estimator) as draft:
@@ -271,7 +308,13 @@ class _Loop:
         for epoch in range(self._place["epoch"], n_epochs + 1):
             if self._patience.is_over:
                 return
-            stream = iter(batches(epoch))
+            found = batches(epoch)
+            try:
+                stream = iter(found)
+            except TypeError:
+                raise ValueError(
+                    f"batches({epoch}) must return an iterable of pairs, got {short_repr(found)}."
+                ) from None
             if epoch != self._place["epoch"]:
                 self._place |= {"epoch": epoch, "batch": 0}
             deque(islice(stream, self._place["batch"]), maxlen=0)
@@ -288,7 +331,11 @@ class _Loop:
         """Learn the batches of a round."""
         mistakes = loss = n_tokens = 0
         try:
-            for X, y in portion:
+            for batch in portion:
+                number = self._place["batch"] + 1
+                X, y = _as_pair(batch, f"batches({epoch}) must yield pairs of X and y", number)
+                # Labels of an iterator are counted, too.
+                y = copied_lists(y)
                 X = X if vectorizer is None else vectorizer.transform(X)
                 self._estimator.partial_fit(X, y, classes=classes)
                 self._place["batch"] += 1
@@ -312,7 +359,8 @@ class _Loop:
     def record_score(self, score):
         """Record the score of a round."""
         self.history.amend(validation_score=score)
-        if self._patience.is_best(score) and self._keeps_best:
+        # Of scores that are all NaN the first is the best one known.
+        if (self._patience.is_best(score) or self._best is None) and self._keeps_best:
             self._best = copy.copy(self._estimator)
 
     def finish(self):
@@ -330,9 +378,10 @@ class _Loop:
         given : dict
             What `_describe` made of the estimator and the vectoriser.
         """
-        score = self.history["validation_score"] if self._best is not None else [0]
+        best = self._best
         # Not twice where this round is the best so far.
-        best = None if np.argmax(score) == len(score) - 1 else self._best
+        if best is not None and best.n_iter_ == self._estimator.n_iter_:
+            best = None
         state = {"estimator": self._estimator, "best": best, "place": self._place}
         state |= {"history": self.history.arrays(), "given": given, _KEY: _VERSION}
         write_whole(path.resolve(), archived(state))
@@ -349,14 +398,15 @@ class _Loop:
         except ValueError as error:
             raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
         _copy_state(self._estimator, learnt)
-        self.history, self._best, self._place = History(history), stored["best"], stored["place"]
-        scores = history.get("validation_score", [])
-        if self._keeps_best and self._best is None:
-            # The last round was the best. Or there was no patience: it begins with that round.
-            self._best = copy.copy(self._estimator)
-            scores = scores if np.argmax(scores) == len(scores) - 1 else scores[-1:]
-        for score in scores if self._keeps_best else []:
-            self._patience.is_best(score)
+        self.history, self._place = History(history), stored["place"]
+        if self._keeps_best:
+            # With None, the last round was the best, or patience begins with it.
+            best = stored["best"]
+            self._best = copy.copy(self._estimator) if best is None else best
+            # Patience depends on the best score and what came after it.
+            first = history["batches"].tolist().index(self._best.n_iter_)
+            for score in history["validation_score"][first:]:
+                self._patience.is_best(score)
 
 
 def _copy_state(estimator, other):
@@ -436,6 +486,7 @@ def _check_state(estimator, best, history, place):
         and best.n_features_in_ == estimator.n_features_in_
         and np.array_equal(best.classes_, estimator.classes_)
         and "validation_score" in history
+        and best.n_iter_ in history["batches"]
     ):
         raise ValueError("its best state is that of another estimator.")
     last = [history[name][-1:].tolist() for name in ("batches", "epoch", "tokens")]

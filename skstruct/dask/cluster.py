@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 import skstruct
+from skstruct.utils.messages import short_repr
 
 # Pending tasks for each thread, where several results are taken at a time.
 _AHEAD = 2
@@ -36,7 +37,7 @@ class Cluster:
     ImportError
         If Dask's scheduler, the package distributed, is missing.
     ValueError
-        If no client is given and there is none.
+        If no client is given and there is none, or what is given is none.
     """
 
     def __init__(self, client, max_retries):
@@ -52,6 +53,8 @@ class Cluster:
                     "DaskTagger found no client: connect to a cluster by distributed.Client(...), "
                     "and pass it as client= or leave it open."
                 ) from None
+        elif not isinstance(client, distributed.Client):
+            raise ValueError(f"client must be a distributed.Client, got {short_repr(client)}.")
         self.client, self.max_retries = client, max_retries
         self._calls, self._is_direct = DirectCalls(client), True
 

@@ -94,6 +94,8 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     tagger.n_features_in_ = n_features
     if united is not None:
         tagger.vectorizer_, tagger.feature_names_in_ = united, united.feature_names_
+    elif (named := find_named(found)) is not None:
+        (tagger.feature_names_in_,) = workers.map(getattr, [(shards[named], "names")])
     kept = [of_shard >= 0 for of_shard in numbers]
     code_of = {label: code for code, label in enumerate(tagger.classes_.tolist())}
     scale = next((of.scale for of in found if of.scale is not None), None)
@@ -343,6 +345,26 @@ def _number_columns(found, full):
     if n_features == 0:
         raise ValueError("Found array with 0 feature(s): at least one feature is required.")
     return n_features, None, [np.asarray(shard.columns, np.int32) for shard in found]
+
+
+def find_named(found):
+    """Number of a shard whose columns have the names of all columns; None if there are no names.
+
+    Parameters
+    ----------
+    found : list of Summary
+
+    Raises
+    ------
+    ValueError
+        If shards with sequences have columns with other names, or in another order.
+    """
+    names = {i: shard.names for i, shard in enumerate(found) if shard.n_sequences}
+    message = (
+        "The columns of partition {0} and of partition {2} differ in name or order. Columns must "
+        "be the same in all partitions."
+    )
+    return None if _require_same(names, message) is None else next(iter(names))
 
 
 def _merge_templates(found, vectorizer):

@@ -7,6 +7,7 @@ after a worker has died.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 from sklearn.base import clone
 
@@ -29,6 +30,7 @@ from skstruct.metrics.labels import compare_tokens
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.vectorizers import LearningTemplateVectorizer
 from skstruct.utils.declared import pack_strings
+from skstruct.utils.messages import short_repr
 
 
 class Summary(NamedTuple):
@@ -54,6 +56,8 @@ class Summary(NamedTuple):
         Number of tokens with each feature.
     scale : str or None
         Advice to scale the features.
+    names : str or None
+        Hash of the names of the columns, if X has numbers whose columns have names.
     """
 
     n_sequences: int
@@ -65,6 +69,7 @@ class Summary(NamedTuple):
     n_features: int | None
     frequency: np.ndarray
     scale: str | None
+    names: str | None
 
 
 class Shard(NamedTuple):
@@ -79,12 +84,15 @@ class Shard(NamedTuple):
     labels : ndarray of shape (n_rows,)
         Positions in the classes of `summary`, -1 where a label is unknown.
     summary : Summary
+    names : ndarray of shape (n_features,) or None
+        Names of the columns, if X has numbers whose columns have names.
     """
 
     rows: Rows
     offsets: np.ndarray
     labels: np.ndarray
     summary: Summary
+    names: np.ndarray | None
 
 
 class Counts(NamedTuple):
@@ -123,7 +131,7 @@ def read(X, y, settings):
     shard : Shard
     """
     vectorizer, classes = settings
-    X, y = (list(part) if isinstance(part, Iterator) else part for part in (X, y))
+    X, y = as_sequences(X, "X"), as_sequences(y, "y")
     format, batch, learnt = vectorize(X, vectorizer)
     n_features = batch.n_features if learnt is None and len(batch) else None
     if classes is None and batch.n_rows == 0:
@@ -131,6 +139,8 @@ def read(X, y, settings):
         classes = np.empty(0, object)
     classes, labels = encode_labels(y, batch, format, classes, partial=True)
     rows, columns = batch_rows(batch), batch.feature_names
+    # A vectoriser knows the names.
+    names = columns if vectorizer is None and learnt is None else None
     array_lengths, templates = {}, None
     if isinstance(learnt, LearningTemplateVectorizer):
         columns = np.arange(batch.n_features)
@@ -150,8 +160,23 @@ def read(X, y, settings):
         n_features,
         np.bincount(rows.indices, minlength=len(columns)).astype(np.int32),
         advise_scaling(rows, columns),
+        # Names of many columns would be a burden to the driver.
+        None if names is None else joblib.hash(pack_strings(names)),
     )
-    return Shard(rows, batch.offsets, labels, summary)
+    return Shard(rows, batch.offsets, labels, summary, names)
+
+
+def as_sequences(part, name):
+    """Partition as a list, if it is an iterator; a ValueError for what has no sequences."""
+    part = list(part) if isinstance(part, Iterator) else part
+    try:
+        len(part)
+    except TypeError:
+        raise ValueError(
+            f"{name} is {short_repr(part)}; expected a list of sequences in each partition, or for "
+            "X a SequenceBatch."
+        ) from None
+    return part
 
 
 def _number_used(indices, n_columns):
@@ -297,6 +322,15 @@ def own_arrays(training_set):
     )
 
 
+def answer_part(X, numbers, model, method):
+    """Call `answer` for a partition; errors name its number, a partition of a bag of numbers."""
+    try:
+        return answer(X, model, method)
+    except ValueError as error:
+        (number,) = numbers
+        raise ValueError(f"Partition {number}: {error}") from error
+
+
 def answer(X, model, method):
     """Call a method of a tagger for a partition; return a list of its results.
 
@@ -309,7 +343,7 @@ def answer(X, model, method):
     method : {"predict", "predict_proba"}
     """
     vectorizer, tagger = model
-    X = list(X) if isinstance(X, Iterator) else X
+    X = as_sequences(X, "X")
     if len(X) == 0:
         return []
     return list(getattr(tagger, method)(X if vectorizer is None else vectorizer.transform(X)))
@@ -318,7 +352,7 @@ def answer(X, model, method):
 def count_hits(X, y, model):
     """Numbers of tokens with the right label, and with a known one, of a partition."""
     predicted = answer(X, model, "predict")
-    y = list(y)
+    y = list(as_sequences(y, "y"))
     if len(y) == len(predicted) and not any(map(len, y)) and not any(map(len, predicted)):
         return 0, 0
     hit, _, known = compare_tokens(y, predicted, partial=True)

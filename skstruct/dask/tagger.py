@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import Checkpoints, learn
-from skstruct.dask.shard import answer, count_hits
+from skstruct.dask.shard import answer_part, count_hits
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.mira import MIRATagger
@@ -197,6 +197,8 @@ class DaskTagger(Persistent, BaseEstimator):
             check_writable(self.checkpoint)
 
         workers = Cluster(self.client, self.max_retries)
+        _refuse_collection(X_val, "X_val")
+        _refuse_collection(y_val, "y_val")
 
         def learn_from_parts(progress):
             if self.checkpoint is not None:
@@ -333,6 +335,18 @@ class DaskTagger(Persistent, BaseEstimator):
 # Partitions
 
 
+def _refuse_collection(data, name):
+    """Raise a ValueError for a bag, a delayed object, and a list of delayed objects or futures."""
+    from dask import is_dask_collection  # optional
+    from distributed import Future  # optional
+
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    if is_dask_collection(first) or isinstance(first, Future):
+        raise ValueError(
+            f"{name} is {short_repr(data)}; expected sequences in this process. Compute them first."
+        )
+
+
 def _as_parts(X, name):
     """List the partitions of a collection.
 
@@ -427,9 +441,12 @@ def _answer_lazily(method, X, model):
         A bag for a bag.
     """
     import dask  # optional
-    from dask.bag import Bag  # optional
+    from dask.bag import Bag, from_sequence  # optional
 
     shared = dask.delayed(model, traverse=False)
     if isinstance(X, Bag):
-        return X.map_partitions(answer, model=shared, method=method)
-    return [dask.delayed(answer)(part, shared, method) for part in _as_parts(X, "X")]
+        # Partitions of a bag do not know their numbers.
+        numbers = from_sequence(range(X.npartitions), npartitions=X.npartitions)
+        return X.map_partitions(answer_part, numbers, model=shared, method=method)
+    call = dask.delayed(answer_part)
+    return [call(part, [i], shared, method) for i, part in enumerate(_as_parts(X, "X"))]

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skstruct.frames import is_frame
-from skstruct.matrices import to_csr
+from skstruct.matrices import as_rows, refuse_times, to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
 from skstruct.utils.messages import place, short_repr
@@ -42,9 +42,13 @@ def copied(value):
 
 
 def copied_lists(values):
-    """Copy of a list, tuple or iterator and of the lists in it, as a list; all else as it is."""
-    is_read = isinstance(values, (list, tuple, Iterator))
-    return list(map(copied, list(values))) if is_read else values
+    """Copy of a list, tuple or iterator as a list, with copies of the lists and iterators in it.
+
+    All else as it is.
+    """
+    if not isinstance(values, (list, tuple, Iterator)):
+        return values
+    return [list(v) if isinstance(v, (list, Iterator)) else v for v in list(values)]
 
 
 def read_format(X, n_features=None, n_transition_features=None):
@@ -109,10 +113,10 @@ def read_format(X, n_features=None, n_transition_features=None):
 
 def _as_collection(X):
     """`X` as an array, a sequence or, if its tokens can be read one by one, an iterator."""
-    if isinstance(X, np.ndarray):
-        return X
     if hasattr(X, "__array__"):
-        return np.asarray(X)
+        X = np.asanyarray(X)
+        refuse_times(X, "X")
+        return X
     if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not isinstance(X, Iterable):
         raise ValueError(f"X is {short_repr(X)}; expected a batch: a list of sequences.")
     if isinstance(X, Sequence):
@@ -178,7 +182,7 @@ def _rectangular(X):
 def _stack(X):
     """Stack one matrix for each sequence; an empty list is a sequence without rows."""
     names = _column_names(X)
-    matrices = [_as_matrix(sequence, i) for i, sequence in enumerate(X)]
+    matrices = [as_rows(sequence, i) for i, sequence in enumerate(X)]
     first = next(m for m in matrices if m.ndim == 2)
     empty = 0, first.shape[1]
     nothing = sp.csr_matrix(empty, dtype=first.dtype) if sp.issparse(first) else first[:0]
@@ -195,20 +199,6 @@ def _column_names(X):
             raise ValueError(f"The columns of sequence {i} differ from those of sequence {first}.")
     known = columns and all(isinstance(name, str) for name in columns[first])
     return columns[first] if known else None
-
-
-def _as_matrix(sequence, i):
-    if sp.issparse(sequence):
-        return sequence
-    try:
-        if isinstance(sequence, np.ndarray) and sequence.dtype == object:
-            sequence = sequence.tolist()
-        matrix = np.asarray(sequence)
-        return matrix if matrix.dtype.kind in "biufc" else matrix.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
-        ) from None
 
 
 def _stack_grid(X):
@@ -278,8 +268,7 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     """
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
-    flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
-    labels, dtype = flatten(y, batch.offsets, name, partial)
+    labels, dtype = flatten_labels(y, batch.offsets, format, name, partial)
     if classes is None:
         if not labels:
             raise ValueError("Found no token: every sequence is empty.")
@@ -292,6 +281,12 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         row = next(row for row, label in enumerate(labels) if label not in code_of)
         where, label = place(batch.offsets, row), short_repr(labels[row])
         raise ValueError(f"{where}: label {label} is not among the classes.") from None
+
+
+def flatten_labels(y, offsets, format, name="y", partial=False):
+    """Labels of all tokens, and the dtype of their array; see `encode_labels`."""
+    flatten = _flatten_rows if format is Format.ROWS else _flatten_sequences
+    return flatten(y, offsets, name, partial)
 
 
 def check_number(n_labels):

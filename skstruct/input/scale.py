@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from skstruct.utils.messages import HOW_TO_SCALE, overflowed, place, short_repr
+from skstruct.utils.messages import HOW_TO_SCALE, REMEDY, overflowed, place, short_repr
 
 # The largest number in single precision, in which some solvers keep a part of their state. Products
 # of such numbers, and sums of their squares, are far below the limit of double precision.
@@ -100,10 +100,13 @@ def _name(rows, entry, names):
     return column if names is None else short_repr(names[column])
 
 
-def check_weights(parts, epoch):
-    """Raise a ValueError if a weight in some arrays is too large to compute with, or NaN."""
+def check_weights(parts, epoch, remedy=REMEDY):
+    """Raise a ValueError if a weight in some arrays is too large to compute with, or NaN.
+
+    `remedy` tells what to do about it, apart from scaling.
+    """
     if not all(_largest(part) <= _LARGEST_WEIGHT for part in parts):
-        raise overflowed(epoch)
+        raise overflowed(epoch, remedy)
 
 
 def correct_marginals(marginals, offsets, log_partition):

@@ -1,7 +1,7 @@
 """Base of the rerankers: reading groups of candidates, and choosing among them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from itertools import pairwise
@@ -104,6 +104,8 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         "_needs_baseline_score": Choice(False, True),
     }
     _complete = ("n_features_in_", "coef_", "_needs_baseline_score")
+    # What to do about weights that overflow, apart from scaling.
+    _remedy = "smaller sample weights or costs"
 
     def __init__(
         self,
@@ -263,8 +265,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         """
         _, batch, base = self._read_X(X, baseline_score)
         costs, by_cost = read_costs(y, batch.offsets)
-        sample_weight = read_sample_weight(sample_weight, len(batch))
-        require_weight(sample_weight, batch.lengths)
+        sample_weight = _read_weight(sample_weight, batch)
         chosen = self._choose(batch, base)
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
@@ -280,7 +281,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 
     def _fit(self, groups, by_cost, progress):
         random_state = check_random_state(self.random_state)
-        history = History()
+        history = History(remedy=self._remedy)
         state = self._start(self.n_features_in_, len(groups.sample_weight))
         order = np.arange(len(groups.sample_weight))
         for epoch in range(1, self.max_iter + 1):
@@ -300,7 +301,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self.n_iter_ = epoch
         self.history_ = history.arrays()
         self._finish(groups, state)
-        check_weights([self.coef_], epoch)
+        check_weights([self.coef_], epoch, self._remedy)
 
     def _finished_now(self, groups, state):
         """Attributes that ``_finish`` would set now, while learning goes on."""
@@ -337,8 +338,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         # The weights, the gradients, and the mean of the weights.
         what = f"The weights of {batch.n_features:,} features"
         require_memory(40 * batch.n_features, what, "Use fewer features.")
-        weight = read_sample_weight(sample_weight, len(batch))
-        require_weight(weight, batch.lengths)
+        weight = _read_weight(sample_weight, batch)
         refuse_single_candidates(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
@@ -426,6 +426,14 @@ def _translate(match):
     return meant + plural + number
 
 
+def _read_weight(sample_weight, batch):
+    """Weights of the groups of a batch, of which some count."""
+    with errors_name_groups():
+        weight = read_sample_weight(sample_weight, len(batch))
+        require_weight(weight, batch.lengths)
+    return weight
+
+
 def learn_in_portions(learn, groups, order):
     """Visit the groups in an order, and handle interrupts in between.
 
@@ -511,7 +519,7 @@ def read_costs(y, offsets):
     y = _by_position(y, "y")
     if len(y) != len(offsets) - 1:
         raise ValueError(f"X has {len(offsets) - 1} groups, but y has {len(y)} entries.")
-    if not isinstance(y[0], (Number, np.generic)):
+    if not (y[0] is None or isinstance(y[0], (str, Number, np.generic))):
         return _read_per_candidate(y, offsets, "cost", "costs"), True
     costs = np.ones(offsets[-1])
     for i, oracle in enumerate(y):
@@ -536,8 +544,10 @@ def _by_position(values, name):
         return values.to_numpy()
     if isinstance(values, Iterator):
         return list(values)
-    if isinstance(values, str) or not hasattr(values, "__len__"):
-        raise ValueError(f"{name} must have an entry for each group; got {short_repr(values)}.")
+    if isinstance(values, (str, Mapping, Set)) or not hasattr(values, "__len__"):
+        raise ValueError(
+            f"{name} must be a list or array of one entry for each group; got {short_repr(values)}."
+        )
     return copied(values)
 
 

@@ -196,6 +196,8 @@ class SGDReranker(DescentReranker):
     array([1])
     """
 
+    _remedy = f"{DescentReranker._remedy}, or a smaller learning rate"
+
     _parameter_constraints: dict = {
         **DescentReranker._parameter_constraints,
         "loss": [StrOptions(set(LOSSES))],

@@ -1,12 +1,16 @@
 """Reranker of the n best label sequences of a tagger, and ready-made features of them."""
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
 from itertools import compress, pairwise
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.model_selection import check_cv
@@ -16,7 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skstruct.input.formats import copied_lists, read_format, shape_predictions
 from skstruct.input.schemes import are_chunk_labels
-from skstruct.matrices import to_offsets
+from skstruct.matrices import to_csr, to_offsets
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
@@ -96,8 +100,8 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         which look at the labels alone: types of chunks that are repeated, that occur together and
         that follow each other, by twos and threes, and lengths of chunks; where labels are not
         those of chunks, the same of the labels. Two features are added: ``"base_score"``, the
-        tagger's score less that of its best label sequence, and ``"first"`` for the best one. By
-        default there are only these two.
+        tagger's score less that of its best label sequence, and ``"first"`` for the best one; they
+        take the place of features of these names. By default there are only these two.
     cost : {"hamming", "chunk_f1"} or callable, default="hamming"
         Cost to minimise. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of the
         chunks of the sequence; or a function ``cost(y_true, y_pred)`` of two lists of labels.
@@ -188,21 +192,25 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         Raises
         ------
         ValueError
-            If X, y or a parameter is invalid, or if no n-best list has label sequences that
-            differ in cost.
+            If X, y, a parameter or what `features` or `cost` returns is invalid, or if no n-best
+            list has label sequences that differ in cost. The message names the sequence.
         """
-        # Copies: they are read several times.
-        X, y = copied_lists(X), copied_lists(y)
+        X, y = _readable(X), copied_lists(y)
         with draft_of(self) as draft:
             draft._fit_draft(X, y)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
     def _fit_draft(self, X, y):
+        # Before the tagger is fitted, which may take long.
+        folds = _folds(self.cv, X, y)
+        numbers = [i for _, held in folds for i in held]
+        if self.cost == "chunk_f1":
+            _check_chunks(y, numbers)
         tasks = FitTasks.of(self, X, y, 3)
         self.tagger_ = self._fit_part(tasks, "fit-tagger", clone(self.tagger), X, y)
         self.classes_ = self.tagger_.classes_
-        groups, costs = self._cross_fitted(X, y, tasks)
+        groups, costs = self._cross_fitted(X, y, folds, tasks)
         informative = [max(c) > min(c) for c in costs]
         self.n_groups_ = sum(informative)
         if self.n_groups_ == 0:
@@ -211,8 +219,11 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
                 "same cost. Increase n_best, or use another cost or tagger."
             )
         reranker = VRDAReranker(random_state=0) if self.reranker is None else self.reranker
-        groups, costs = (list(compress(values, informative)) for values in (groups, costs))
-        self.reranker_ = self._fit_part(tasks, "fit-reranker", clone(reranker), groups, costs)
+        groups, costs, numbers = (
+            list(compress(values, informative)) for values in (groups, costs, numbers)
+        )
+        with _errors_name_sequences(numbers):
+            self.reranker_ = self._fit_part(tasks, "fit-reranker", clone(reranker), groups, costs)
         if tasks is not None:
             tasks.close()
 
@@ -231,9 +242,12 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             As from the tagger's `predict`.
         """
         check_is_fitted(self)
-        X = copied_lists(X)
+        X = _readable(X)
         lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
-        chosen = self.reranker_.predict(self._groups(X, lists))
+        numbers = range(len(lists))
+        groups = self._groups(X, lists, numbers)
+        with _errors_name_sequences(numbers):
+            chosen = self.reranker_.predict(groups)
         labels = [found[i].labels for found, i in zip(lists, chosen, strict=True)]
         offsets = to_offsets(list(map(len, labels)))
         stacked = [label for sequence in labels for label in sequence]
@@ -263,9 +277,8 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         with part_of_fit(tasks and tasks.part(name), estimator, self):
             return estimator.fit(X, y)
 
-    def _cross_fitted(self, X, y, tasks):
+    def _cross_fitted(self, X, y, folds, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
-        folds = _folds(self.cv, _num_samples(X))
         task = tasks and tasks.part("cross-fit", len(folds))
         contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
         model = self.tagger, self.n_best, self if task else None
@@ -276,29 +289,45 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             )
         groups, costs = [], []
         for (_, held), lists in zip(folds, parts, strict=True):
-            groups += self._groups(_safe_indexing(X, held), lists)
+            groups += self._groups(_safe_indexing(X, held), lists, held)
             for i, found in zip(held, lists, strict=True):
-                costs.append(
-                    [self._cost(_as_labels(y, i), labelling.labels) for labelling in found]
-                )
+                costs.append([self._cost(_as_labels(y, i), of.labels, i) for of in found])
         return groups, costs
 
-    def _cost(self, y_true, y_pred):
-        if callable(self.cost):
-            return self.cost(y_true, y_pred)
-        return (chunk_cost if self.cost == "chunk_f1" else hamming_cost)(y_true, y_pred)
+    def _cost(self, y_true, y_pred, i):
+        if not callable(self.cost):
+            return (chunk_cost if self.cost == "chunk_f1" else hamming_cost)(y_true, y_pred)
+        cost = _call(self.cost, y_true, y_pred, i)
+        try:
+            valid = math.isfinite(cost)
+        except (TypeError, OverflowError):
+            valid = False
+        if not valid:
+            raise ValueError(
+                f"Sequence {i}: cost returned {short_repr(cost)}; expected a finite number."
+            )
+        return cost
 
-    def _groups(self, X, lists):
+    def _groups(self, X, lists, numbers):
+        """Candidates of some sequences; `numbers` are those of the caller, for messages."""
         features = self.features
         if features == "labels":
             features = chunk_features if are_chunk_labels(self.classes_) else label_features
-        return [self._candidates(_item(X, i), found, features) for i, found in enumerate(lists)]
+        return [
+            self._candidates(_item(X, i), found, features, number)
+            for i, (found, number) in enumerate(zip(lists, numbers, strict=True))
+        ]
 
-    def _candidates(self, x, found, features_of):
-        """Feature dicts of the label sequences of one sequence."""
+    def _candidates(self, x, found, features_of, i):
+        """Feature dicts of the label sequences of sequence `i`."""
         candidates = []
         for number, labelling in enumerate(found):
-            features = {} if features_of is None else features_of(x, labelling.labels)
+            features = {} if features_of is None else _call(features_of, x, labelling.labels, i)
+            if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
+                raise ValueError(
+                    f"Sequence {i}: features returned {short_repr(features)}; expected a dict or "
+                    "a list of attribute strings."
+                )
             if not isinstance(features, Mapping):
                 features = Counter(features)
             base = {"base_score": labelling.score - found[0].score, "first": number == 0}
@@ -337,12 +366,63 @@ def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
     return tagger.predict_nbest(_safe_indexing(X, held), n_best=n_best)
 
 
-def _folds(cv, n_sequences):
+def _call(function, first, labels, i):
+    """Call a function of the user, which may change its labels; errors name the sequence."""
+    try:
+        return function(first, list(labels))
+    except Exception as error:
+        error.add_note(f"This happened in sequence {i}.")
+        raise
+
+
+@contextmanager
+def _errors_name_sequences(numbers):
+    """Context in which an error about a group names its sequence, one of some numbers."""
+    try:
+        yield
+    except ValueError as error:
+        group = re.match(r"Group (\d+)", str(error))
+        if group is None:
+            raise
+        rest = str(error)[group.end() :]
+        raise ValueError(f"Sequence {numbers[int(group[1])]}{rest}") from error
+
+
+def _readable(X):
+    """X that can be read several times, sequence by sequence."""
+    if sp.issparse(X) and X.format in ("bsr", "coo", "dia"):
+        return to_csr(X, place="Sequence {}, token 0".format)
+    return copied_lists(X)
+
+
+def _check_chunks(y, numbers):
+    """Raise a ValueError that names a sequence, of some numbers, whose labels are no chunks'."""
+    for i in numbers:
+        labels = _as_labels(y, i)
+        if None in labels:
+            raise ValueError(
+                f"Sequence {i}, token {labels.index(None)} has no label, but cost='chunk_f1' needs "
+                "all. Leave such sequences out of X and y, or use another cost."
+            )
+        try:
+            extract_chunks(labels)
+        except ValueError as error:
+            raise ValueError(f"Sequence {i}: {error}") from error
+
+
+def _folds(cv, X, y):
     """Training and held-out sequences of each fold; a ValueError if they are invalid."""
+    # Refuses what is no batch.
+    read_format(X)
+    n_sequences = _num_samples(X)
+    if y is None:
+        raise ValueError("NBestReranker requires y to be passed, but the target y is None.")
+    if _num_samples(y) != n_sequences:
+        raise ValueError(f"X has {n_sequences} sequences, but y has labels for {_num_samples(y)}.")
     folds, found = cv, []
     if hasattr(cv, "split") or not isinstance(cv, Iterable):
         try:
-            folds = list(check_cv(cv).split(np.empty((n_sequences, 0))))
+            folds = list(check_cv(cv).split(np.empty((n_sequences, 0)), y))
         except ValueError as error:
             raise ValueError(f"cv={cv!r} does not fit {n_sequences} sequences: {error}") from error
     for number, fold in enumerate(folds):
@@ -350,17 +430,19 @@ def _folds(cv, n_sequences):
         if len(parts) != 2 or not all(_are_numbers(part, n_sequences) for part in parts):
             raise ValueError(
                 f"cv: fold {number} is {short_repr(fold)}; expected the numbers of the sequences "
-                f"to train on and of those held out, from 0 to {n_sequences - 1}. cv is a number "
-                "of folds, a splitter, or a list of such pairs."
+                f"to train on and of those held out, some of each, from 0 to {n_sequences - 1}. cv "
+                "is a number of folds, a splitter, or a list of such pairs."
             )
         found.append(tuple(parts))
+    if not found:
+        raise ValueError("cv has no fold: pass a number of folds, a splitter, or a list of pairs.")
     return found
 
 
 def _are_numbers(part, n_sequences):
     """Return True for a valid array of sequence numbers."""
-    valid = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
-    return valid and bool(np.all((part >= -n_sequences) & (part < n_sequences)))
+    valid = part.ndim == 1 and part.size and part.dtype.kind in "iu"
+    return bool(valid and np.all((part >= -n_sequences) & (part < n_sequences)))
 
 
 def _item(values, i):

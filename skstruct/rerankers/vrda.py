@@ -205,6 +205,8 @@ class VRDAReranker(BaseReranker):
     array([2])
     """
 
+    _remedy = f"{BaseReranker._remedy}, or a larger eta"
+
     _parameter_constraints: dict = {
         **BaseReranker._parameter_constraints,
         "loss": [StrOptions(set(LOSSES))],

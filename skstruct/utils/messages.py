@@ -17,11 +17,14 @@ COMPILING = (
 )
 
 
-def overflowed(epoch):
+REMEDY = "smaller sample weights, a smaller learning rate, or a larger l2"
+
+
+def overflowed(epoch, remedy=REMEDY):
     """Error for a fit whose numbers have overflowed."""
     return ValueError(
         f"Weights or gradients became infinite or NaN in epoch {epoch}: {HOW_TO_SCALE}, or use "
-        "smaller sample weights, a smaller learning rate, or a larger l2."
+        f"{remedy}."
     )
 
 

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skstruct.utils.messages import logger, overflowed, say
+from skstruct.utils.messages import REMEDY, logger, overflowed, say
 
 
 class History(dict):
@@ -21,10 +21,13 @@ class History(dict):
     ----------
     earlier : dict of ndarray, default=None
         Result of `arrays` of the history that this one continues.
+    remedy : str, default=REMEDY
+        What to do about numbers that overflow, apart from scaling.
     """
 
-    def __init__(self, earlier=None):
+    def __init__(self, earlier=None, remedy=REMEDY):
         super().__init__({name: values.tolist() for name, values in (earlier or {}).items()})
+        self._remedy = remedy
         self._start = perf_counter() - self.get("time", [0.0])[-1]
 
     def add(self, *, epoch, **values):
@@ -46,7 +49,7 @@ class History(dict):
         for name, value in entry.items():
             unknown = value is None or (name == "bound" and value == math.inf)
             if not (unknown or math.isfinite(value)):
-                raise overflowed(epoch)
+                raise overflowed(epoch, self._remedy)
             self.setdefault(name, []).append(math.nan if value is None else value)
 
     def amend(self, **values):

@@ -256,6 +256,27 @@ def test_errors_name_the_partition(client):
         DaskTagger(CRFTagger(), client=client).fit(x, y)
 
 
+@pytest.mark.parametrize("make", [list, as_bag])
+def test_errors_of_predictions_name_the_partition(client, make):
+    tagger = DaskTagger(CRFTagger(max_iter=1), client=client)
+    with warnings.catch_warnings(action="ignore"):
+        tagger.fit(*delayed_parts(X, Y))
+    x, y = delayed_parts(X, Y)
+    answers = tagger.predict(make([*x, dask.delayed([[3]], traverse=False)]))
+    with pytest.raises(ValueError, match=r"^Partition 3: X has 1 features"):
+        dask.compute(*answers if make is list else [answers])
+    with pytest.raises(ValueError, match=r"^Partition 3: y is 3; expected a list of sequences"):
+        tagger.score([*x, dask.delayed(X[:1])], [*y, dask.delayed(3)])
+
+
+def test_a_validation_set_of_dask_is_refused(client):
+    x, y = delayed_parts(X, Y)
+    tagger = DaskTagger(CRFTagger(), client=client)
+    for X_val, y_val, name in ((as_bag(x), Y, "X_val"), (X, y, "y_val"), (X, y[0], "y_val")):
+        with pytest.raises(ValueError, match=f"^{name} is .* Compute them first"):
+            tagger.fit(x, y, X_val=X_val, y_val=y_val)
+
+
 def test_a_task_that_fails_is_repeated(client, expected, tmp_path):
     x, y = delayed_parts(X, Y)
     x = [dask.delayed(fail_once)(str(tmp_path / str(i)), part) for i, part in enumerate(x)]
@@ -312,6 +333,9 @@ def test_what_is_not_a_collection_is_refused(client, x, y, message):
 
 
 def test_a_client_is_needed(monkeypatch):
+    with pytest.raises(ValueError, match=r"client must be a distributed\.Client, got 'x'"):
+        DaskTagger(CRFTagger(), client="x").fit(*delayed_parts(X, Y))
+
     def none():
         raise ValueError
 

@@ -118,6 +118,19 @@ def test_weights_that_a_constraint_forbade():
         assert np.isfinite(found.transition_).all()
 
 
+def test_columns_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(len(y), 4)) for y in Y])
+    names, lengths = np.array(["a", "b", "c", "d"]), list(map(len, Y))
+    batch, other = (
+        SequenceBatch.from_lengths(rows[:, order], lengths, feature_names=names[order])
+        for order in ([0, 1, 2, 3], [3, 1, 0, 2])
+    )
+    before = fit(CRFTagger(), batch, Y)
+    chain = start_from(before, fit(CRFTagger(max_iter=1), other, Y).estimator_, None)
+    assert_array_equal(chain.weights, before.estimator_.coef_.T[[3, 1, 0, 2]])
+
+
 def test_features_without_names():
     rng = np.random.default_rng(0)
     batch = SequenceBatch.from_sequences([rng.normal(size=(len(y), 4)) for y in Y])

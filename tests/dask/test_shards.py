@@ -87,6 +87,14 @@ def test_batches_of_numbers(values, n_shards):
     assert_same_bits(learn_from_shards(tagger, cut(X, y, n_shards)), tagger.fit(X, y))
 
 
+def test_names_of_columns_are_kept():
+    X, y = numbers_and_labels()
+    named = SequenceBatch(X.X, X.offsets, feature_names=[f"f{i}" for i in range(9)])
+    tagger = learn_from_shards(CRFTagger(), [(named[:0], []), *cut(named, y, 2)])
+    assert_array_equal(tagger.feature_names_in_, named.feature_names)
+    assert not hasattr(learn_from_shards(CRFTagger(), cut(X, y, 2)), "feature_names_in_")
+
+
 def test_partly_labelled_sequences():
     X, y = labelled_sequences(40)
     # One shard has no label at all, one knows all.
@@ -373,6 +381,9 @@ def test_no_start_where_a_shard_would_need_too_much_memory(monkeypatch):
 
 X, Y = labelled_sequences(8)
 PARTS = [(X[:4], Y[:4]), (X[4:], Y[4:])]
+NAMED, SWAPPED = (
+    SequenceBatch(np.eye(2), [0, 1, 2], feature_names=names) for names in (["a", "b"], ["b", "a"])
+)
 
 
 @pytest.mark.parametrize(
@@ -401,6 +412,17 @@ PARTS = [(X[:4], Y[:4]), (X[4:], Y[4:])]
             [([np.ones((1, 2))], [["A"]]), ([np.ones((1, 3))], [["A"]])],
             "Partition 1 has 3 features, but partition 0 has 2",
         ),
+        (
+            [(NAMED[:1], [["A"]]), (NAMED[:0], []), (SWAPPED, [["A"], ["B"]])],
+            "columns of partition 2 and of partition 0 differ in name or order",
+        ),
+        (
+            [(NAMED, [["A"], ["B"]]), ([np.eye(2)], [["A", "B"]])],
+            "columns of partition 1 and of partition 0 differ in name or order",
+        ),
+        ([*PARTS, (None, [["A"]])], "Partition 2: X is None; expected a list of sequences"),
+        ([*PARTS, (3, [["A"]])], "Partition 2: X is 3; expected a list of sequences"),
+        ([*PARTS, ([[{"a": 1}]], None)], "Partition 2: y is None; expected a list of sequences"),
         ([(np.ones((2, 2)), ["A", "B"])], "Partition 0: X is a matrix"),
         (
             [(SequenceBatch(np.ones((1, 2)), [0, 1], transition_X=np.ones((1, 1))), [["A"]])],

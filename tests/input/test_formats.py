@@ -253,6 +253,9 @@ def test_what_is_no_batch_at_all(X):
         ([pd.DataFrame([["a", 1]])], "Sequence 0 is not a matrix of numbers"),
         ([TABLE + 1j, TABLE], "Complex data not supported"),
         (np.full((2, 1, 1), 1j), "Complex data not supported"),
+        (TABLE.astype("m8[D]"), "X has values of the type timedelta64"),
+        (np.zeros((2, 1, 1), "M8[D]"), "X has values of the type datetime64"),
+        ([TABLE, TABLE.astype("M8[D]")], "Sequence 1 has values of the type datetime64"),
     ],
 )
 def test_messages_say_what_is_wrong_with_X(X, message):

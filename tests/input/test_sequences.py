@@ -1,6 +1,7 @@
 """The container: what it promises about counting, indexing, splitting, and being kept."""
 
 import pickle
+from fractions import Fraction
 
 import joblib
 import numpy as np
@@ -129,6 +130,9 @@ def test_concatenate_joins(all_lengths, sparse):
     assert joined.feature_names.tolist() == NAMES
 
 
+TIMES = np.array([["NaT"], ["2021-01-01"]], "datetime64[D]")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -149,6 +153,17 @@ def test_concatenate_joins(all_lengths, sparse):
         (lambda: SequenceBatch.from_lengths(np.zeros((3, 1)), [4, -1]), r"lengths\[1\] is neg"),
         (lambda: SequenceBatch.from_lengths(np.zeros((3, 1)), [1.5, 1.5]), "array of integers"),
         (lambda: SequenceBatch.from_lengths(np.zeros((3, 1)), 3), "array of integers"),
+        (
+            lambda: SequenceBatch.from_lengths(np.zeros((3, 1)), [2**62] * 3),
+            "lengths add up to more",
+        ),
+        (lambda: SequenceBatch(TIMES, [0, 2]), "X has values of the type datetime64"),
+        (lambda: SequenceBatch(TIMES - TIMES, [0, 2]), "X has values of the type timedelta64"),
+        (lambda: SequenceBatch.from_sequences([np.eye(1), TIMES]), "Sequence 1 has .* datetime64"),
+        (
+            lambda: SequenceBatch.from_sequences([[[1], [1, 2]]]),
+            "Sequence 0 is not a matrix of num",
+        ),
         (lambda: SequenceBatch.from_sequences([]), "empty batch"),
         (lambda: SequenceBatch.from_sequences([np.eye(2), np.eye(3)]), "Sequence 1 has 3 features"),
         (lambda: SequenceBatch.from_sequences([np.eye(2), np.ones(2)]), "Sequence 1 has 1 dim"),
@@ -174,6 +189,25 @@ def test_concatenate_joins(all_lengths, sparse):
 def test_errors_say_what_is_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+# ------------------------------------------------------------------------------------ products
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("factor", [2, 0.5, np.float64(2), np.float32(2), Fraction(1, 2)])
+def test_a_number_may_stand_on_either_side(factor, sparse):
+    # Sequences of equal length, which numpy could stack.
+    batch = make_batch([2, 2], sparse=sparse)
+    for product in (batch * factor, factor * batch):
+        assert type(product) is SequenceBatch
+        assert_array_equal(dense(product.X), dense(batch.X) * float(factor))
+
+
+def test_arrays_are_no_factors():
+    for multiply in (lambda a, b: a * b, lambda a, b: b * a):
+        with pytest.raises(TypeError):
+            multiply(make_batch([2, 2]), np.array(2.0))
 
 
 # ---------------------------------------------------------------------------------- indexing

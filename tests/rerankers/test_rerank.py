@@ -583,7 +583,11 @@ BAD = {
         "Group 7, candidate 0",
     ),
     "no groups": (lambda X, y: ([], []), "at least one group"),
-    "y a number": (lambda X, y: (X, 3), "y must have an entry for each group; got 3"),
+    "y a number": (lambda X, y: (X, 3), "y must be a list or array of one entry .*; got 3"),
+    "y a dict": (lambda X, y: (X, dict(enumerate(y))), "y must be a list or array of one entry"),
+    "y a set": (lambda X, y: (X, set(range(len(y)))), "y must be a list or array of one entry"),
+    "text for an oracle": (lambda X, y: (X, ["a"] * len(X)), "Group 0: 'a' is not a candidate num"),
+    "no oracle": (lambda X, y: (X, [None, *y[1:]]), "Group 0: None is not a candidate number"),
     "a number for a group": (
         lambda X, y: ([[["a"], ["b"]], 3], [0, 0]),
         "Group 1 is 3; expected a list of candidates",
@@ -647,7 +651,7 @@ def test_bad_sample_weights():
     X, costs = random_task(21)
     reranker = VRDAReranker(random_state=0).fit(X, costs)
     for weight, message in (
-        ([1.0], "sample_weight"),
+        ([1.0], "sample_weight must have shape .*, one weight for each group, got"),
         ([-1.0] * len(X), "finite and not negative"),
         ([0.0] * len(X), "at least one non-zero"),
         ([np.nan] * len(X), r"sample_weight\[0\] is nan"),
@@ -656,6 +660,19 @@ def test_bad_sample_weights():
             reranker.fit(X, costs, sample_weight=weight)
         with pytest.raises(ValueError, match=message):
             reranker.score(X, costs, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("reranker", "remedy"),
+    [
+        (SGDReranker(learning_rate=1e308), "or a smaller learning rate"),
+        (VRDAReranker(eta=1e-320), "or a larger eta"),
+    ],
+)
+def test_advice_on_weights_that_overflow_names_what_there_is(reranker, remedy):
+    message = rf"smaller sample weights or costs, {remedy}\.$"
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+        reranker.set_params(random_state=0).fit(*random_task(21))
 
 
 def test_words_of_the_user_are_left_alone():

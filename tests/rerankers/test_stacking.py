@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -13,6 +14,7 @@ from sklearn.utils import estimator_checks as checks
 
 from skstruct.features import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
+from skstruct.model_selection import StratifiedSequenceKFold
 from skstruct.rerankers.descent import PerceptronReranker
 from skstruct.rerankers.stacking import (
     NBestReranker,
@@ -267,7 +269,7 @@ def test_attribute_strings_count():
     model.fit(X, y)
     names_in = model.reranker_.feature_names_in_.tolist()
     assert names_in == ["b", "base_score", "first"]
-    group = model._groups(X[:1], model.tagger_.predict_nbest(X[:1], n_best=1))[0]
+    group = model._groups(X[:1], model.tagger_.predict_nbest(X[:1], n_best=1), [0])[0]
     assert group[0]["b"] == y[0].count("b") or group[0]["b"] == y[0].count("b") + 1
 
 
@@ -302,6 +304,8 @@ def test_bad_parameters(bad):
         ([([0, 1], [99])], "fold 0 .* from 0 to 9"),
         ([([True] * 10, [False] * 10)], "fold 0"),
         (["ab"], "fold 0 is 'ab'"),
+        ([([], [0, 1])], r"fold 0 is \(\[\], \[0, 1\]\)"),
+        ([([0, 1], [2]), ([0, 1], [])], r"fold 1 is \(\[0, 1\], \[\]\)"),
     ],
 )
 def test_folds_that_are_no_pairs_of_numbers(cv, fold):
@@ -310,6 +314,108 @@ def test_folds_that_are_no_pairs_of_numbers(cv, fold):
         NBestReranker(CRFTagger(), cv=cv).fit(X, y)
     with pytest.raises(ValueError, match=r"^cv=11 does not fit 10 sequences: .*n_splits=11"):
         NBestReranker(CRFTagger(), cv=11).fit(X, y)
+
+
+class NotFitted(BaseEstimator):
+    def fit(self, X, y):
+        pytest.fail("it was fitted")
+
+    predict_nbest = fit
+
+
+def test_what_does_not_fit_is_told_before_the_tagger_is_fitted():
+    X, y = parity_task(9, n_sequences=10)
+    chunks = [[None if i == 7 else "B-X"] * len(x) for i, x in enumerate(X)]
+    for given, message in (
+        ((X, y, {"cv": []}), "cv has no fold"),
+        ((X, y, {"cv": 11}), "cv=11 does not fit 10 sequences"),
+        ((X, None, {}), "requires y"),
+        ((X, y[:3], {}), "X has 10 sequences, but y has labels for 3"),
+        ((X, y, {"cost": "chunk_f1"}), "Sequence 0: .* the labels of scheme='conlleval' are"),
+        ((X, chunks, {"cost": "chunk_f1"}), "Sequence 7, token 0 has no label"),
+    ):
+        X, labels, parameters = given
+        with pytest.raises(ValueError, match=message):
+            NBestReranker(NotFitted(), **parameters).fit(X, labels)
+
+
+def test_splitters_may_look_at_the_labels():
+    X, y = parity_task(9, n_sequences=20)
+    cv = StratifiedSequenceKFold(2)
+    pairs = NBestReranker(CRFTagger(), features=parity, cv=list(cv.split(X, y))).fit(X, y)
+    found = NBestReranker(CRFTagger(), features=parity, cv=cv).fit(X, y)
+    assert_array_equal(found.reranker_.coef_, pairs.reranker_.coef_)
+
+
+def fitting(features=parity, **parameters):
+    """A reranker whose functions are those of a user, and its training set."""
+    X, y = parity_task(4)
+    for i, x in enumerate(X):
+        x[0]["number"] = f"n{i}"
+    tagger = CRFTagger(l2=0.1)
+    return NBestReranker(tagger, features=features, n_best=3, **parameters).fit(X, y), X
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, "1", np.ones(2)])
+def test_costs_that_are_no_numbers(value):
+    with pytest.raises(ValueError, match=r"Sequence 0: cost returned .*; expected a finite number"):
+        fitting(cost=lambda y_true, y_pred: value)
+
+
+@pytest.mark.parametrize("value", [None, "text", 3])
+def test_features_that_are_none(value):
+    with pytest.raises(ValueError, match=r"Sequence 0: features returned .*; expected a dict or"):
+        fitting(lambda x, labels: value)
+
+
+def test_errors_of_functions_and_of_the_reranker_name_the_sequence():
+    def features(x, labels):
+        return {"a": np.nan if x[0]["number"] == bad else len(x), "b": labels.count("b")}
+
+    def cost(y_true, y_pred):
+        raise KeyError("of the user")
+
+    bad = "n17"
+    # The reranker gets the lists without those in which all label sequences cost the same.
+    with pytest.raises(ValueError, match=r"^Sequence 17, candidate 0: feature 'a' is nan"):
+        fitting(features)
+    bad = None
+    model, X = fitting(features)
+    bad = "n2"
+    with pytest.raises(ValueError, match=r"^Sequence 2, candidate 0: feature 'a' is nan"):
+        model.predict(X)
+    with pytest.raises(KeyError) as raised:
+        fitting(cost=cost)
+    assert raised.value.__notes__ == ["This happened in sequence 0."]
+
+
+def test_functions_may_change_the_labels_they_get():
+    def sorting(x, labels):
+        labels.sort()
+        return parity(x, labels)
+
+    model, X = fitting()
+    changing, _ = fitting(sorting)
+    assert changing.predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("make", [sp.coo_matrix, sp.bsr_matrix])
+def test_rows_of_any_sparse_format(make):
+    X, y = parity_task(5, n_sequences=60)
+    rows, labels = SequenceVectorizer().fit_transform(X).X, np.concatenate(y)
+    model, expected = (
+        NBestReranker(CRFTagger(), cv=3, n_best=2, features="labels").fit(of, labels)
+        for of in (make(rows), rows)
+    )
+    assert_array_equal(model.reranker_.coef_, expected.reranker_.coef_)
+    assert_array_equal(model.predict(make(rows)), expected.predict(rows))
+
+
+def test_sequences_may_be_iterators():
+    X, y = parity_task(9, n_sequences=20)
+    model = NBestReranker(CRFTagger(), features=parity).fit(map(iter, X), [iter(of) for of in y])
+    expected = NBestReranker(CRFTagger(), features=parity).fit(X, y)
+    assert_array_equal(model.reranker_.coef_, expected.reranker_.coef_)
 
 
 def test_folds_as_pairs():

@@ -209,6 +209,42 @@ def test_patience_that_comes_later(tmp_path):
     assert tagger.n_iter_ == N_BATCHES + np.argmax(scores)
 
 
+def scores_in_turn(scores):
+    """Score that is the next of some scores after each epoch."""
+    return lambda tagger, X, y: scores[tagger.n_iter_ // N_BATCHES - 1]
+
+
+def test_patience_that_goes(tmp_path):
+    """Without patience the last state is kept, whatever the checkpoint has."""
+    options = {"X_val": X_VAL, "y_val": Y_VAL, "scoring": scores_in_turn([0.9, 0.5, 0.4])}
+    options["checkpoint"] = tmp_path / "c.skops"
+    fit(PerceptronTagger(random_state=0), n_epochs=2, patience=5, **options)
+    expected = by_hand(PerceptronTagger(random_state=0), 3)[-1]
+    assert_same(fit(PerceptronTagger(random_state=0), **options), expected)
+
+
+@pytest.mark.parametrize("scores", [[0.9, 0.5, 0.6, 0.55, 0.7, 0.65], [0.5, np.nan, 0.4, 0.3, 0.2]])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_break_does_not_change_patience(tmp_path, scores, later):
+    """Neither if patience came later, nor if a score is NaN."""
+    path, options = tmp_path / "c.skops", {"X_val": X_VAL, "y_val": Y_VAL}
+    options |= {"scoring": scores_in_turn(scores)}
+    if later:
+        fit(PerceptronTagger(random_state=0), n_epochs=2, checkpoint=path, **options)
+    options |= {"n_epochs": len(scores), "patience": 3}
+    copies = [tmp_path / "whole.skops", tmp_path / "broken.skops"]
+    for other in copies:
+        if later:
+            other.write_bytes(path.read_bytes())
+    whole = fit(PerceptronTagger(random_state=0), checkpoint=copies[0], **options)
+    options["checkpoint"] = copies[1]
+    with pytest.raises(Break):
+        fit(PerceptronTagger(random_state=0), breaking(25, Break()), **options)
+    again = fit(PerceptronTagger(random_state=0), **options)
+    assert_same(again, whole)
+    assert_array_equal(again.history_["batches"], whole.history_["batches"])
+
+
 def test_the_state_of_a_generator_is_stored(tmp_path):
     def new():
         return PerceptronTagger(random_state=np.random.RandomState(3))
@@ -279,6 +315,21 @@ def test_estimators_may_take_batches_as_they_are():
     assert_same(tagger, PerceptronTagger(random_state=0).partial_fit(batch, labels))
 
 
+def test_labels_and_validation_sets_may_be_iterators():
+    X, y = map(list, zip(*TRAIN, strict=True))
+    histories = [
+        fit(
+            PerceptronTagger(random_state=0),
+            lambda epoch, of=of: [(of(X), of(map(of, y)))],
+            X_val=of(X_VAL),
+            y_val=of(map(of, Y_VAL)),
+        ).history_
+        for of in (list, iter)
+    ]
+    for name in ("tokens", "mistakes", "validation_score"):
+        assert_array_equal(histories[1][name], histories[0][name])
+
+
 def test_memory_is_flat():
     """Four times the batches take hardly more memory, and they are not kept."""
 
@@ -334,6 +385,15 @@ def test_the_history_can_be_plotted():
         (None, {"given": lambda epoch: []}, r"batches\(1\) has no batch"),
         (None, {"patience": 2}, "patience needs a validation set"),
         (None, {"X_val": X_VAL}, "both X_val and y_val"),
+        (None, {"given": lambda epoch: None}, r"batches\(1\) must return an iterable .* got None"),
+        (
+            None,
+            {"given": lambda epoch: (X_VAL, Y_VAL)},
+            r"batches\(1\) must yield pairs of X and y",
+        ),
+        (None, {"given": lambda epoch: [5]}, "pairs of X and y, but number 1 is 5"),
+        (None, {"vectorizer": "x"}, "vectorizer needs a method transform, got 'x'"),
+        (None, {"classes": ["O", None]}, "classes has None; expected all labels"),
         (None, {"n_epochs": 0}, "n_epochs must be a positive integer, got 0"),
         (None, {"round_size": 1.5}, "round_size must be None or a positive integer, got 1.5"),
         (None, {"patience": 0, "X_val": X_VAL, "y_val": Y_VAL}, "patience must be None or a pos"),
@@ -342,6 +402,21 @@ def test_the_history_can_be_plotted():
 def test_invalid_arguments(tagger, options, message):
     with pytest.raises(ValueError, match=message):
         fit(tagger or PerceptronTagger(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scoring": "chunk_f1"}, "'scoring' parameter"),
+        ({"scoring": ["accuracy"]}, r"scoring must be a str or a callable, got \['accuracy'\]"),
+        ({"y_val": Y_VAL[:-1]}, "X_val, y_val: X has 40 sequences, but y_val has labels for 39"),
+        ({"y_val": [*Y_VAL[:-1], []]}, "X_val, y_val: Sequence 39 has . tokens, but 0 labels"),
+    ],
+)
+def test_a_validation_set_is_checked_before_anything_is_learnt(options, message):
+    given = {"X_val": X_VAL, "y_val": Y_VAL, **options}
+    with pytest.raises(ValueError, match=message):
+        fit(PerceptronTagger(), lambda epoch: pytest.fail("it learns"), **given)
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):
@@ -549,3 +624,9 @@ def test_a_block_is_read_when_it_is_needed():
 def test_invalid_sizes(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         iter_batches(TRAIN, **options)
+
+
+@pytest.mark.parametrize("odd", [(1, 2, 3), 5])
+def test_what_is_no_pair_is_named(odd):
+    with pytest.raises(ValueError, match="pairs of tokens and labels, but number 1 is "):
+        list(iter_batches([TRAIN[0], odd], 2))
