@@ -20,7 +20,7 @@ from skstruct.crfsuite.algorithms import (
     stopping_rule,
 )
 from skstruct.crfsuite.file import describe_header
-from skstruct.crfsuite.items import as_label_lists, refuse_other_labels, snapshot
+from skstruct.crfsuite.items import as_label_lists, check_tokens, snapshot
 from skstruct.crfsuite.model import tagger_to_bytes
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import check_writable, write_whole
@@ -52,7 +52,6 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     estimator = make_estimator(params)
     y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(chain.from_iterable(y)))
-    refuse_other_labels(y, labels)
     start = perf_counter()
     with warnings.catch_warnings():
         if params.get("max_iterations") is not None:
@@ -92,7 +91,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
-        y_dev = as_label_lists(y_dev, "y_dev")
+        y_dev = _read_held_out_labels(y_dev, labels)
         held_out = HeldOut(labels, labels if is_online else sorted(labels), y_dev)
         validation, watch = (X_dev, as_learnt(y_dev), None), held_out.add
 
@@ -103,11 +102,28 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
     if tasks is not None:
         estimator.set_callbacks(EpochRelay(tasks, finish))
-    estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
+    try:
+        estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
+    except ValueError as error:
+        # A tagger has names of its own for the held-out sequences.
+        if not str(error).startswith("X_val, y_val: "):
+            raise
+        raise ValueError(str(error).replace("_val", "_dev", 2)) from error
     if tasks is not None:
         estimator.set_callbacks()
     finish(estimator)
     return held_out
+
+
+def _read_held_out_labels(y_dev, labels):
+    try:
+        y_dev = as_label_lists(y_dev, "y_dev")
+    except ValueError as error:
+        raise ValueError(f"X_dev, y_dev: {error}") from error
+    found = set(chain.from_iterable(y_dev))
+    if found and found.isdisjoint(labels):
+        raise ValueError(f"X_dev, y_dev: none of the labels {sorted(found)} occurs in training.")
+    return y_dev
 
 
 @set_module("skstruct.crfsuite")
@@ -238,7 +254,8 @@ class BaseTrainer:
         group : int, default=0
             Number of its group; `train` can hold out a group.
         """
-        xseq, yseq = snapshot(xseq), list(yseq)
+        xseq = snapshot(xseq, len(self._sequences))
+        (yseq,) = as_label_lists([list(yseq)], "yseq", len(self._sequences))
         if len(xseq) != len(yseq):
             raise ValueError(
                 f"The numbers of items and labels differ: |x| = {len(xseq)}, |y| = {len(yseq)}"
@@ -273,7 +290,13 @@ class BaseTrainer:
         if train:
             params = {**values, "algorithm": self._algorithm}
             X, y = ([s[k] for s in train] for k in (0, 1))
-            estimator, labels, log = learn(params, X, y, X_dev, y_dev)
+            try:
+                estimator, labels, log = learn(params, X, y, X_dev, y_dev)
+            except ValueError:
+                # Sequences have the numbers of their calls of append, also if some are held out.
+                for i, (tokens, *_) in enumerate(self._sequences):
+                    check_tokens(tokens, i)
+                raise
             data = tagger_to_bytes(estimator, labels=labels)
         else:
             warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)

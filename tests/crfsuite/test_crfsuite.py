@@ -403,6 +403,14 @@ def test_bytes_are_text_in_utf8(api):
     assert tagger.probability(labels[0]) == tagger.probability(y[0])
 
 
+def test_paths_in_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "model")
+    crfsuite.CRF(model_filename=path).fit([[["a"]]], [["A"]])
+    with closing(crfsuite.Tagger()) as tagger, tagger.open(path):
+        assert tagger.labels() == ["A"]
+    assert pickle.loads(pickle.dumps(crfsuite.CRF(model_filename=path))).classes_ == ["A"]
+
+
 def test_labels_that_are_not_utf8():
     with pytest.raises(ValueError, match=r"The label b'\\xff' is not valid UTF-8"):
         crfsuite.CRF().fit([[["a"]]], [[b"\xff"]])
@@ -464,8 +472,16 @@ def test_bad_calls_of_a_tagger(both, tmp_path):
             tagger.marginal("O", position)
     with pytest.raises(ValueError, match="Got 1 labels for 2 tokens"):
         tagger.probability(["O"])
-    with pytest.raises(ValueError, match=r"Sequence 0, token 1"):
-        tagger.set([["a"], "b"])
+    for call in (tagger.set, tagger.tag):
+        with pytest.raises(ValueError, match=r"Sequence 0, token 1"):
+            call([["a"], "b"])
+    # The sequence of before stays.
+    assert len(tagger.tag()) == 2
+    assert tagger.marginal("O", 1.0) == tagger.marginal("O", True) == tagger.marginal("O", 1)
+    with pytest.raises(TypeError, match=r"Position 1\.5 is not a whole number"):
+        tagger.marginal("O", 1.5)
+    with pytest.raises(TypeError, match="bytes-like"):
+        tagger.open_inmemory(5)
     with pytest.raises(FileNotFoundError):
         tagger.open(tmp_path / "nothing.crfsuite")
 
@@ -527,6 +543,78 @@ def test_item_sequences(both, data):
     ours = both[0]
     assert ours.predict(items).tolist() == ours.predict(X[:10]).tolist()
     assert ours.predict_single(items[0]) == ours.predict_single(X[0])
+
+
+def test_series_and_frames(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = [pd.Series([{"w": "a"}, {"w": "b"}]), pd.Series([["a"], ["c"]])], [["A", "B"]] * 2
+    crf = crfsuite.CRF().fit(X, y)
+    assert crf.predict(X).tolist() == y
+    assert crf.predict_single(X[0]) == y[0]
+    assert crf.predict_marginals_single(X[0]) == crf.predict_marginals(X)[0]
+    trainer = crfsuite.Trainer(verbose=False)
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    tagger = crfsuite.Tagger()
+    with tagger.open(tmp_path / "model"):
+        assert tagger.tag(X[0]) == y[0]
+    frame = pd.DataFrame({"up": [1.0, 0.0], "down": [0.0, 1.0]})
+    crf = crfsuite.CRF().fit([frame, frame], y)
+    assert crf.attributes_ == ["up", "down"]
+    assert crf.predict_single(frame) == y[0]
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+@pytest.mark.parametrize(
+    ("y_dev", "message"),
+    [
+        ([["A", None]], r"Sequence 0, token 1: labels must be strings; got None\. Leave"),
+        ([["A"]], "Sequence 0 has 2 tokens, but 1 labels"),
+        ([["Q", "Q"]], r"none of the labels \['Q'\] occurs in training"),
+    ],
+)
+def test_held_out_labels_that_are_wrong(algorithm, y_dev, message):
+    X = [[["a"], ["b"]]]
+    with pytest.raises(ValueError, match=f"^X_dev, y_dev: {message}"):
+        crfsuite.CRF(algorithm).fit(X, [["A", "B"]], X, y_dev)
+
+
+def test_what_is_no_batch():
+    crf = crfsuite.CRF().fit([[["a"]]], [["A"]])
+    for call in (lambda: crf.predict(None), lambda: crf.fit(5, [["A"]])):
+        with pytest.raises(ValueError, match=r"X is (None|5); expected a list of sequences"):
+            call()
+    with pytest.raises(ValueError, match="The sequence is None; expected a list of tokens"):
+        crf.predict_single(None)
+    with pytest.raises(ValueError, match=r"Sequence 0, token 0: labels must be strings"):
+        crf.fit([[["a"]]], [[["A"]]])
+
+
+def test_labels_are_plain_strings():
+    crf = crfsuite.CRF().fit([[["a"]]], [[np.str_("A")]])
+    assert {type(label) for label in (*crf.classes_, *crf.predict_marginals([[["a"]]])[0][0])} == {
+        str
+    }
+
+
+def test_item_sequences_name_the_token_once():
+    with pytest.raises(ValueError, match=r"^Sequence 0, token 0: feature 'v' is an array"):
+        crfsuite.ItemSequence([{"v": np.ones(2)}])
+    with pytest.raises(ValueError, match="feature 'n' is inf"):
+        crfsuite.ItemSequence([{"n": 10**400}])
+
+
+def test_a_trainer_names_sequences_by_their_calls(tmp_path):
+    trainer = crfsuite.Trainer(verbose=False)
+    trainer.append([["a"]], ["A"], group=1)
+    with pytest.raises(ValueError, match="Sequence 1, token 0: labels must be strings; got 3"):
+        trainer.append([["a"]], [3])
+    with pytest.raises(ValueError, match="Sequence 1 is a matrix, whose features have no names"):
+        trainer.append(np.ones((1, 2)), ["A"])
+    trainer.append([{"w": None}], ["A"])
+    with pytest.raises(ValueError, match="Sequence 1, token 0: feature 'w' is None"):
+        trainer.train(str(tmp_path / "model"), holdout=1)
 
 
 def test_batches(data):
