@@ -337,6 +337,12 @@ def test_both_refuse(params, message):
         sklearn_crfsuite.CRF(**params).fit(X, y)
 
 
+def set_in_trainer(algorithm=None, **params):
+    trainer = crfsuite.Trainer(algorithm)
+    theirs = {parameter.ours: name for name, parameter in trainer._parameters().items()}
+    trainer.set_params({theirs[name]: value for name, value in params.items()})
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -344,13 +350,23 @@ def test_both_refuse(params, message):
         ({"c2": "abc"}, "c2='abc' is not a number"),
         ({"c2": float("nan")}, "c2=nan is not a number"),
         ({"max_iterations": 2.5}, r"max_iterations=2.5 is not a whole number"),
-        ({"max_iterations": -1}, "max_iterations=-1 is negative"),
-        ({"algorithm": "arow", "gamma": 0}, "gamma"),
+        ({"max_iterations": -1}, "max_iterations=-1 must be at least 0"),
+        ({"c2": -1}, "c2=-1 must be at least 0"),
+        ({"c1": float("inf")}, "c1=inf must be at least 0 and below 1e300"),
+        ({"delta": -1}, "delta=-1 must be at least 0"),
+        ({"all_possible_states": "yes"}, "all_possible_states='yes' is not True or False"),
+        ({"algorithm": "l2sgd", "min_freq": 2}, "min_freq=2 must be 0 with algorithm='l2sgd'"),
+        ({"algorithm": "pa", "c": 0}, "c=0 must be above 0"),
+        ({"algorithm": "arow", "gamma": 0}, "gamma=0 must be above 0"),
+        ({"algorithm": ""}, "algorithm='' is unknown"),
+        ({"algorithm": 5}, "algorithm=5 is unknown"),
     ],
 )
 def test_values_that_must_be_mistakes(params, message):
     with pytest.raises(ValueError, match=message):
         crfsuite.CRF(**params).fit([[["a"]]], [["A"]])
+    with pytest.raises(ValueError, match=message):
+        set_in_trainer(**params)
 
 
 @pytest.mark.parametrize(
