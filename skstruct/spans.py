@@ -310,8 +310,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         fitted, threshold = find_tagger(self.estimator_), self.best_threshold_
         X = fitted.transform(X)
-        batch, types, places, probabilities = fitted.tagger._probable_spans(X, threshold)
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
+        batch, types, *found = fitted.tagger._probable_spans(X, threshold)
+        places, probabilities, separable = found
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
         labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
         for sequence, start, end, kind in places[chosen].tolist():
             write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
@@ -333,7 +334,8 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         -------
         score : float
         """
-        return chunk_f1_score(y, self.predict(X), sample_weight=sample_weight)
+        scheme = _reading(self.scheme_)
+        return chunk_f1_score(y, self.predict(X), scheme=scheme, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -350,25 +352,29 @@ def _fit(estimator, X, y, params):
         return estimator.fit(X, y, **params)
 
 
+def _reading(scheme):
+    """How chunk scores read labels of a scheme."""
+    return RUNS if scheme == RUNS else "conlleval"
+
+
 def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     """Fit on other folds; count the correct, predicted and true chunks of this one by threshold."""
     params = _check_method_params(X, params, indices=train)
     _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), params)
     fitted, y = find_tagger(estimator), _safe_indexing(y, test)
     X, least = fitted.transform(_safe_indexing(X, test)), float(thresholds.min())
-    batch, types, places, probabilities = fitted.tagger._probable_spans(X, least)
-    reading = RUNS if scheme == RUNS else "conlleval"
+    batch, types, places, probabilities, separable = fitted.tagger._probable_spans(X, least)
     true = {
         (i, *chunk)
         for i, labels in enumerate(y)
-        for chunk in extract_chunks(labels, scheme=reading)
+        for chunk in extract_chunks(labels, scheme=_reading(scheme))
     }
     is_true = np.array(
         [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
     )
     counts = np.empty((2, len(thresholds)))
     for number, threshold in enumerate(thresholds):
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
         counts[:, number] = (chosen & is_true).sum(), chosen.sum()
     return *counts, len(true), None if keep else estimator
 

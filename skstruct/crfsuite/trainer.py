@@ -19,9 +19,9 @@ from skstruct.crfsuite.algorithms import (
     read_value,
     stopping_rule,
 )
-from skstruct.crfsuite.file import describe_header
+from skstruct.crfsuite.file import encode_model
 from skstruct.crfsuite.items import as_label_lists, check_tokens, snapshot
-from skstruct.crfsuite.model import tagger_to_bytes
+from skstruct.crfsuite.model import model_from_tagger
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import set_module
@@ -64,7 +64,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
         )
-    n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
+    n_weights = getattr(estimator, "n_weights_", estimator.coef_.size + estimator.transition_.size)
     scores = [] if held_out is None else held_out.scores
     entries = list(log_entries(estimator.history_, n_weights, scores))
     reason = STOP_REASONS.get(getattr(estimator, "_reason", None), "")
@@ -286,7 +286,7 @@ class BaseTrainer:
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
         values = {self._parameter(name).ours: value for name, value in self._values.items()}
         X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
-        data, log = b"", TrainingLog()
+        data, counts, log = b"", {}, TrainingLog()
         if train:
             params = {**values, "algorithm": self._algorithm}
             X, y = ([s[k] for s in train] for k in (0, 1))
@@ -297,7 +297,13 @@ class BaseTrainer:
                 for i, (tokens, *_) in enumerate(self._sequences):
                     check_tokens(tokens, i)
                 raise
-            data = tagger_to_bytes(estimator, labels=labels)
+            stored = model_from_tagger(estimator, labels=labels)
+            data = encode_model(stored)
+            counts = {
+                "features": (len(stored.states) + len(stored.pairs), log.featgen_num_features),
+                "attributes": (len(stored.attributes), estimator.n_features_in_),
+                "labels": (len(labels), len(labels)),
+            }
         else:
             warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)
         for event in training_events(self._algorithm, self.get_params(), log, holdout):
@@ -305,7 +311,7 @@ class BaseTrainer:
         start = perf_counter()
         if data and os.fspath(model):
             write_whole(model, data)
-        self._report(log, "end", storing_messages(data, perf_counter() - start))
+        self._report(log, "end", storing_messages(counts, perf_counter() - start))
 
     def _report(self, log, event, messages, *details):
         """Pass on the messages of an event."""
@@ -442,7 +448,7 @@ class LabelScore(NamedTuple):
     match, model, ref : int
         Numbers of tokens with the label: correctly predicted, predicted, and true.
     precision, recall, f1 : float or None
-        None if undefined.
+        None for a label that is neither predicted nor true; 0 where there is nothing to divide by.
     """
 
     match: int
@@ -472,12 +478,15 @@ class TrainingLog:
     Attributes
     ----------
     iterations : list of dict
-        For each iteration ``"num"``, ``"loss"`` (the objective), ``"feature_norm"``, ``"time"``
-        (seconds), ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and
-        ``"active_features"``. With held-out sequences, also their scores: ``"scores"`` then has a
-        `LabelScore` for each label; ``"avg_precision"``, ``"avg_recall"`` and ``"avg_f1"``;
-        ``"item_accuracy"`` and ``"instance_accuracy"``, the shares of correct tokens and sequences
-        as fractions, and with the suffix ``"_float"`` as floats.
+        For each iteration ``"num"``, ``"loss"`` (the objective; with other algorithms than
+        L-BFGS the loss alone, during the iteration), ``"feature_norm"`` (of all weights; with
+        other algorithms of the weights of attributes, before averaging), ``"time"`` (seconds),
+        ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and ``"active_features"``
+        (the number of weights, also those that are zero). With held-out sequences, also their
+        scores: ``"scores"`` then has a `LabelScore` for each label; ``"avg_precision"``,
+        ``"avg_recall"`` and ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, the
+        shares of correct tokens and sequences as fractions, and with the suffix ``"_float"`` as
+        floats.
     featgen_num_features : int
         Number of weights.
     training_seconds : float
@@ -580,10 +589,10 @@ class HeldOut:
 
 
 def _label_score(match, model, ref):
-    precision = match / model if model else None
-    recall = match / ref if ref else None
-    f1 = 2 * match / (model + ref) if model + ref else None
-    return LabelScore(match, model, ref, precision, recall, f1)
+    if not model and not ref:
+        return LabelScore(match, model, ref, None, None, None)
+    f1 = 2 * match / (model + ref)
+    return LabelScore(match, model, ref, match / max(model, 1), match / max(ref, 1), f1)
 
 
 def log_entries(history, n_features, scores):
@@ -661,19 +670,18 @@ def training_events(algorithm, params, log, holdout):
     yield "optimization_end", [*reason, seconds, "\n"]
 
 
-def storing_messages(data, seconds):
+def storing_messages(counts, seconds):
     """List the messages about the storing of a model.
 
     Parameters
     ----------
-    data : bytes
-        Content of the file; empty if there is none.
+    counts : dict of str to tuple of int
+        How many weights, attributes and labels the file has, and how many there were to learn;
+        empty if there is no file.
     seconds : float
         Time that writing took.
     """
-    header = describe_header(data) if data else {}
-    counts = {"features": "num_features", "attributes": "num_attrs", "labels": "num_labels"}
-    lines = [f"Number of active {what}: {header[name]}\n" for what, name in counts.items() if data]
+    lines = [f"Number of active {what}: {n} ({of})\n" for what, (n, of) in counts.items()]
     return ["Storing the model\n", *lines, f"Seconds required: {seconds:.3f}\n", "\n"]
 
 
@@ -695,9 +703,7 @@ def _lines_of(entry):
         return
     yield "Performance by label (#match, #model, #ref) (precision, recall, F1):\n"
     for label, score in entry["scores"].items():
-        shares = ", ".join(
-            f"{share or 0.0:.4f}" if score.model or score.ref else "******" for share in score[3:]
-        )
+        shares = ", ".join(f"{share:.4f}" if score.ref else "******" for share in score[3:])
         yield f"    {label}: ({score.match}, {score.model}, {score.ref}) ({shares})\n"
     means = ", ".join(f"{entry[f'avg_{name}']:f}" for name in _MEANS)
     yield f"Macro-average precision, recall, F1: ({means})\n"

@@ -1013,6 +1013,33 @@ def test_events_of_a_training(api, small, tmp_path):
     assert trainer.logparser.training_seconds >= 0
 
 
+def test_what_is_stored_is_counted(api, tmp_path, capsys):
+    for algorithm, attributes in (("lbfgs", 3), ("ap", 2)):
+        trainer = api.Trainer(algorithm, {"max_iterations": 2})
+        for word, label in (("b", "B"), ("c", "C")):
+            trainer.append([{"w": "a"}, {"w": word}], ["A", label])
+        trainer.train(str(tmp_path / "model"))
+        told = capsys.readouterr().out
+        weights = 5 if algorithm == "lbfgs" else 4
+        assert f"\nNumber of active features: {weights} (5)\n" in told
+        assert f"\nNumber of active attributes: {attributes} (3)\n" in told
+        assert "\nNumber of active labels: 3 (3)\n" in told
+
+
+def test_stochastic_gradient_descent_counts_all_its_weights():
+    crf = crfsuite.CRF("l2sgd", max_iterations=1).fit([[["a"], ["b"]]], [["A", "B"]])
+    assert crf.training_log_.featgen_num_features == 8
+
+
+def test_scores_of_held_out_labels(api):
+    """P: one that is true, but not predicted; C: neither."""
+    X, y = [[["a"], ["b"]], [["a"], ["c"]]], [["A", "B"], ["A", "C"]]
+    log = api.CRF(max_iterations=5).fit(X, y, X[:1], [["P", "B"]]).training_log_
+    scores = log.last_iteration["scores"]
+    assert tuple(scores["P"]) == (0, 0, 1, 0.0, 0.0, 0.0)
+    assert tuple(scores["C"]) == (0, 0, 0, None, None, None)
+
+
 def test_no_iterations_are_no_events(api, tmp_path):
     class Watched(api.Trainer):
         def on_optimization_end(self, log):

@@ -102,7 +102,20 @@ def test_labels_without_prefixes(names):
     y = [[label[2:] or "O" for label in labels] for labels in names[1]]
     tagger = SpanTaggerCV(CRFTagger(l2=0.1), cv=3).fit(X, y)
     assert tagger.scheme_ == "runs"
-    assert {label for labels in tagger.predict(X) for label in labels} == {"O", "X"}
+    predicted = tagger.predict(X)
+    assert {label for labels in predicted for label in labels} == {"O", "X"}
+    assert_allclose(tagger.score(X, y), chunk_f1_score(y, predicted, scheme="runs"))
+
+
+@pytest.mark.parametrize("label", ["NP", "I-NP"])
+def test_the_chunks_of_labels_are_those_that_were_chosen(label):
+    """Two chunks in a row would be one."""
+    X, y = [[{"w": "a"}] * 2] * 8, [[label, "O"], ["O", label], [label] * 2, ["O"] * 2] * 2
+    tagger = SpanTaggerCV(CRFTagger(), cv=2, thresholds=[0.2]).fit(X, y)
+    (spans,), (labels,) = tagger.predict_spans(X[:1]), tagger.predict(X[:1])
+    scheme = "runs" if label == "NP" else "conlleval"
+    assert [span[:3] for span in spans] == extract_chunks(labels, scheme=scheme)
+    assert set(labels) <= set(tagger.classes_)
 
 
 @pytest.mark.parametrize("beta", ["1", "0.5", "2"])
