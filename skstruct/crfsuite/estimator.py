@@ -373,7 +373,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @property
     def size_(self):
         """Size of the model file in bytes."""
-        return None if self._info is None else int(self._info.header["size"])
+        return None if self.estimator_ is None else len(self._bytes())
 
     @property
     def num_attributes_(self):
@@ -399,7 +399,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @reads_one_fit
     def _info(self):
         if self._info_cached is None and self.tagger_ is not None:
-            self._info_cached = self.tagger_.info()
+            _, self._info_cached = self.tagger_._described()
         return self._info_cached
 
     @property

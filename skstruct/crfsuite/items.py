@@ -56,6 +56,10 @@ class ItemSequence:
         """
         return [dict(item) for item in self._items]
 
+    def __iter__(self):
+        # All taggers take it.
+        return iter(self.items())
+
     def __len__(self):
         return len(self._items)
 

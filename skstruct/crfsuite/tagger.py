@@ -257,10 +257,15 @@ class Tagger:
         """
         # As python-crfsuite, which raises ValueError for the other methods.
         self._check_opened(RuntimeError)
+        model, info = self._described()
+        return info._replace(header=describe_header(encode_model(model)))
+
+    def _described(self):
+        """Model, and the names and weights in it: there may be some that no file can hold."""
         model = model_from_tagger(self._estimator, labels=self._labels)
         labels, attributes = model.labels, model.attributes
-        return ModelInfo(
-            describe_header(encode_model(model)),
+        return model, ModelInfo(
+            {},
             {name: str(number) for number, name in enumerate(labels)},
             {name: str(number) for number, name in enumerate(attributes)},
             _weights_by_name(model.pairs, model.pair_weights, labels, labels),

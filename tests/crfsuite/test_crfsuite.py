@@ -427,6 +427,21 @@ def test_paths_in_bytes(tmp_path):
     assert pickle.loads(pickle.dumps(crfsuite.CRF(model_filename=path))).classes_ == ["A"]
 
 
+def test_names_that_no_file_can_hold():
+    crf = crfsuite.CRF().fit([[["x\0y"], ["b"]]], [["A", "B"]])
+    assert crf.attributes_ == ["b", "x\0y"]
+    assert crf.transition_features_.keys() == {("A", "B")}
+    with pytest.raises(ValueError, match="contains a NUL character"):
+        crf.size_  # noqa: B018
+
+
+def test_an_empty_path():
+    with pytest.raises(FileNotFoundError, match=r"''$"):
+        crfsuite.read_model("")
+    with pytest.raises(FileNotFoundError, match="the path of the file is empty"):
+        crfsuite.CRF(model_filename="").fit([[["a"]]], [["A"]])
+
+
 def test_labels_that_are_not_utf8():
     with pytest.raises(ValueError, match=r"The label b'\\xff' is not valid UTF-8"):
         crfsuite.CRF().fit([[["a"]]], [[b"\xff"]])
