@@ -371,6 +371,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return None if self.tagger_ is None else self.tagger_.labels()
 
     @property
+    @reads_one_fit
     def size_(self):
         """Size of the model file in bytes."""
         return None if self.estimator_ is None else len(self._bytes())

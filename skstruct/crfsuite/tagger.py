@@ -220,7 +220,7 @@ class Tagger:
         probability : float
         """
         found = self._last_set().marginals()
-        if not isinstance(pos, Real) or pos != int(pos):
+        if not isinstance(pos, Real) or not float(pos).is_integer():
             raise TypeError(f"Position {short_repr(pos)} is not a whole number.")
         pos = int(pos)
         if not 0 <= pos < len(found):

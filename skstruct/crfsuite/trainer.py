@@ -5,6 +5,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
+from numbers import Real
 from time import perf_counter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -280,6 +281,8 @@ class BaseTrainer:
         holdout : int, default=-1
             Group that is held out of the training and scored; -1 for none.
         """
+        if not isinstance(holdout, Real):
+            raise TypeError(f"holdout is {holdout!r}; expected the number of a group, or -1.")
         if os.fspath(model):
             check_writable(model)
         train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]

@@ -643,6 +643,8 @@ def test_a_trainer_names_sequences_by_their_calls(tmp_path):
         trainer.append([["a"]], [3])
     with pytest.raises(ValueError, match="Sequence 1 is a matrix, whose features have no names"):
         trainer.append(np.ones((1, 2)), ["A"])
+    with pytest.raises(TypeError, match="holdout is None; expected the number of a group"):
+        trainer.train("", holdout=None)
     trainer.append([{"w": None}], ["A"])
     with pytest.raises(ValueError, match="Sequence 1, token 0: feature 'w' is None"):
         trainer.train(str(tmp_path / "model"), holdout=1)
