@@ -286,10 +286,7 @@ class LinearChainMixin:
         return result
 
     def _probable_spans(self, X, least, known=None):
-        """Batch, types, and the spans that are more probable than `least` (`probable_spans`).
-
-        The last item tells for each type whether labels can tell a chunk from one right before it.
-        """
+        """Batch, types, and the spans that are more probable than `least` (`probable_spans`)."""
         classes = self.classes_.tolist()
         if not all(isinstance(label, str) for label in classes):
             raise ValueError(
@@ -304,6 +301,7 @@ class LinearChainMixin:
         )
         _require_labellings(log_partition, known, possible)
         check_log_partition(log_partition)
+        # Types of which a chunk can be told from one right before it.
         kinds, opens = reading.kinds, reading.opens[:-1, :-1]
         separable = [opens[kinds == k][:, kinds == k].any() for k in range(len(types))]
         return batch, types, *found, np.array(separable, bool)
