@@ -158,6 +158,9 @@ def as_tokens(xseq):
 
 def read_sequence(xseq):
     """Matrix of a sequence, or the list of its tokens, which may come from any iterable."""
+    if type(xseq) is list:
+        # What is below would take a thirtieth of the time to tag a sequence.
+        return xseq.copy()
     xseq = as_tokens(xseq)
     if len(getattr(xseq, "shape", ())) > 1:
         return xseq
