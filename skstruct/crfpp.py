@@ -45,8 +45,8 @@ def read_model(source, *, encoding="utf-8"):
     Returns
     -------
     model : sklearn.pipeline.Pipeline
-        A fitted `TemplateVectorizer` and a fitted `CRFTagger`. Tokens have the columns that the
-        template uses, without the label.
+        A fitted `TemplateVectorizer` and a fitted `CRFTagger`. Tokens have all columns of the
+        training data (``xsize`` in the file), without the label.
 
     Raises
     ------
@@ -103,6 +103,11 @@ def read_model(source, *, encoding="utf-8"):
 
 def _as_pipeline(model):
     templates = parse_template(model.lines)
+    last = max((macro.column for t in templates for macro in t.macros), default=0)
+    _require(
+        last < model.n_columns,
+        f"its template uses column {last}, but xsize in its header is {model.n_columns}",
+    )
     # A line that occurs twice counts twice.
     plain = [t.literals[0] for t in templates if t.kind == "B" and not t.macros]
     unigrams, observed = _sorts_of_features(model, plain, templates)
@@ -197,8 +202,10 @@ def write_model(model, path, *, encoding="utf-8"):
     -----
     CRF++ has no biases. Those of labels become the feature ``U_BIAS`` of every token, those of
     first and last labels the features ``U_EDGE:_B-1`` and ``U_EDGE2:_B+1``, which tokens at the
-    ends have, and the template of the file has a line for each. Transitions become the feature of
-    the line ``B``. Weights are written in full precision, and features without weights left out.
+    ends have, and the template of the file has a line for each. With these lines, CRF++ takes a
+    token ``_B-1`` or ``_B+1`` in the first column for an end; fit with ``fit_intercept=False`` if
+    there are such. Transitions become the feature of the line ``B``. Weights are written in full
+    precision, and features without weights left out.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from skstruct.chain.spans import choose_spans
 from skstruct.input.formats import copied_lists
@@ -239,8 +239,11 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
         X, y = copied_lists(X), copied_lists(y)
+        _check_labels_and_weights(X, y, params)
         scheme = infer_scheme(y)
         splits = list(check_cv(self.cv).split(X, y, groups))
+        if not splits:
+            raise ValueError("cv has no split; pass at least one.")
         if not self.refit and len(splits) != 1:
             raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
         folds = Parallel(n_jobs=self.n_jobs)(
@@ -251,10 +254,18 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         )
         correct, predicted, true = (sum(fold[part] for fold in folds) for part in range(3))
         if not true:
-            raise ValueError("y has no chunk: there is nothing to tune a threshold for.")
+            raise ValueError(
+                "y has no chunk in the test sequences of cv: there is nothing to tune a threshold "
+                "for."
+            )
         precision = np.divide(correct, predicted, out=np.ones(len(thresholds)), where=predicted > 0)
         recall = correct / true
         scores = np.asarray(score(precision, recall), dtype=float)
+        if scores.shape != thresholds.shape or np.isnan(scores).any():
+            raise ValueError(
+                f"scoring must return a number for each of the {len(thresholds)} thresholds, got "
+                f"{short_repr(scores)}."
+            )
         with draft_of(self) as draft:
             draft.estimator_ = folds[0][3]
             if self.refit:
@@ -310,8 +321,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         fitted, threshold = find_tagger(self.estimator_), self.best_threshold_
         X = fitted.transform(X)
-        batch, types, places, probabilities = fitted.tagger._probable_spans(X, threshold)
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
+        batch, types, *found = fitted.tagger._probable_spans(X, threshold)
+        places, probabilities, separable = found
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
         labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
         for sequence, start, end, kind in places[chosen].tolist():
             write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
@@ -333,7 +345,8 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         -------
         score : float
         """
-        return chunk_f1_score(y, self.predict(X), sample_weight=sample_weight)
+        scheme = _reading(self.scheme_)
+        return chunk_f1_score(y, self.predict(X), scheme=scheme, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -343,6 +356,20 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
+def _check_labels_and_weights(X, y, params):
+    """Check what a fold would complain of in terms of its own."""
+    for i, labels in enumerate(y):
+        if isinstance(labels, str):
+            raise ValueError(
+                f"y[{i}] is {short_repr(labels)}; expected a list of labels for each sequence."
+            )
+    weight = params.get("sample_weight")
+    if weight is not None and _num_samples(weight) != _num_samples(X):
+        raise ValueError(
+            f"sample_weight has {_num_samples(weight)} weights for {_num_samples(X)} sequences."
+        )
+
+
 def _fit(estimator, X, y, params):
     """Fit without the warning that few chunks are predicted: the threshold is the remedy."""
     with warnings.catch_warnings():
@@ -350,25 +377,37 @@ def _fit(estimator, X, y, params):
         return estimator.fit(X, y, **params)
 
 
+def _reading(scheme):
+    """How chunk scores read labels of a scheme."""
+    return RUNS if scheme == RUNS else "conlleval"
+
+
 def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
     """Fit on other folds; count the correct, predicted and true chunks of this one by threshold."""
     params = _check_method_params(X, params, indices=train)
-    _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), params)
-    fitted, y = find_tagger(estimator), _safe_indexing(y, test)
+    y_train, y = _safe_indexing(y, train), _safe_indexing(y, test)
+    for i, labels in zip(_safe_indexing(np.arange(_num_samples(X)), test), y, strict=True):
+        unknown = [t for t, label in enumerate(labels) if label is None]
+        if unknown:
+            raise ValueError(
+                f"Sequence {i}, token {unknown[0]}: the label is None, but sequences that cv tests "
+                "need all labels. Leave the sequence out, or test others."
+            )
+    _fit(estimator, _safe_indexing(X, train), y_train, params)
+    fitted = find_tagger(estimator)
     X, least = fitted.transform(_safe_indexing(X, test)), float(thresholds.min())
-    batch, types, places, probabilities = fitted.tagger._probable_spans(X, least)
-    reading = RUNS if scheme == RUNS else "conlleval"
+    batch, types, places, probabilities, separable = fitted.tagger._probable_spans(X, least)
     true = {
         (i, *chunk)
         for i, labels in enumerate(y)
-        for chunk in extract_chunks(labels, scheme=reading)
+        for chunk in extract_chunks(labels, scheme=_reading(scheme))
     }
     is_true = np.array(
         [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
     )
     counts = np.empty((2, len(thresholds)))
     for number, threshold in enumerate(thresholds):
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold)
+        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
         counts[:, number] = (chosen & is_true).sum(), chosen.sum()
     return *counts, len(true), None if keep else estimator
 

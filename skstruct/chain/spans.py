@@ -266,7 +266,7 @@ def grown(places, probabilities):
 
 
 @jit
-def choose_spans(places, probabilities, offsets, threshold):
+def choose_spans(places, probabilities, offsets, threshold, separable):
     """Choose spans that do not overlap, with the largest sum of ``probability - threshold``.
 
     Parameters
@@ -275,6 +275,8 @@ def choose_spans(places, probabilities, offsets, threshold):
         From `find_spans`.
     offsets : ndarray of shape (n_sequences + 1,)
     threshold : float
+    separable : ndarray of shape (n_types,), dtype bool
+        False for types of which a chunk cannot follow another one at once.
 
     Returns
     -------
@@ -282,9 +284,13 @@ def choose_spans(places, probabilities, offsets, threshold):
     """
     n, length = places.shape[0], longest(offsets, 0, offsets.shape[0] - 1)
     chosen = np.zeros(n, np.bool_)
-    # Spans that end at a token, as lists; the best sum up to it, and the span that it ends with.
-    last_at, before = np.empty(length + 1, np.int64), np.empty(n, np.int64)
-    best, taken = np.zeros(length + 1), np.empty(length + 1, np.int64)
+    # Spans that end at a token, as lists; the sum up to each span, and the span before it.
+    last_at, next_at = np.empty(length + 1, np.int64), np.empty(n, np.int64)
+    sums, before = np.empty(n), np.empty(n, np.int64)
+    # The best sum up to a token and its last span; and the best one that does not end here with a
+    # span of that type.
+    best, last = np.zeros(length + 1), np.full(length + 1, -1)
+    other, last_other = np.zeros(length + 1), np.full(length + 1, -1)
     m = 0
     while m < n:
         sequence, a = places[m, 0], m
@@ -292,21 +298,31 @@ def choose_spans(places, probabilities, offsets, threshold):
         for t in range(n_tokens + 1):
             last_at[t] = -1
         while m < n and places[m, 0] == sequence:
-            before[m], last_at[places[m, 2]] = last_at[places[m, 2]], m
+            next_at[m], last_at[places[m, 2]] = last_at[places[m, 2]], m
             m += 1
         for t in range(1, n_tokens + 1):
-            best[t], taken[t] = best[t - 1], -1
+            best[t], last[t] = best[t - 1], last[t - 1]
+            other[t], last_other[t] = best[t - 1], last[t - 1]
             k = last_at[t]
             while k >= a:
-                x = best[places[k, 1]] + probabilities[k] - threshold
-                if x > best[t]:
-                    best[t], taken[t] = x, k
-                k = before[k]
-        t = n_tokens
-        while t > 0:
-            if taken[t] < 0:
-                t -= 1
-            else:
-                chosen[taken[t]] = True
-                t = places[taken[t], 1]
+                start, kind = places[k, 1], places[k, 3]
+                j = last[start]
+                runs_on = j >= 0 and places[j, 2] == start and places[j, 3] == kind
+                if runs_on and not separable[kind]:
+                    sums[k], before[k] = other[start], last_other[start]
+                else:
+                    sums[k], before[k] = best[start], j
+                sums[k] = sums[k] + probabilities[k] - threshold
+                if sums[k] > best[t]:
+                    best[t], last[t] = sums[k], k
+                k = next_at[k]
+            k = last_at[t]
+            while k >= a:
+                if sums[k] > other[t] and places[k, 3] != places[last[t], 3]:
+                    other[t], last_other[t] = sums[k], k
+                k = next_at[k]
+        k = last[n_tokens]
+        while k >= 0:
+            chosen[k] = True
+            k = before[k]
     return chosen

@@ -19,6 +19,7 @@ class Parameter(NamedTuple):
     theirs: str  # name in python-crfsuite
     default: object  # of the type that values have
     help: str
+    rule: tuple = ("", lambda value: True)  # that values keep: in words, and as a function
 
     @property
     def ours(self):
@@ -32,18 +33,23 @@ _OTHER_NAMES = {
     "feature.possible_transitions": "all_possible_transitions",
     "type": "pa_type",
 }
+# Twice or three times such a number is finite, too.
+_PENALTY = "at least 0 and below 1e300", lambda value: 0 <= value < 1e300
+_POSITIVE = "above 0 and below 1e300", lambda value: 0 < value < 1e300
+_COUNT = "at least 0", lambda value: value >= 0
+_MIN_FREQ = Parameter("feature.minfreq", 0.0, "Least frequency of a feature with a weight.")
 _COMMON = (
-    Parameter("feature.minfreq", 0.0, "Least frequency of a feature with a weight."),
+    _MIN_FREQ,
     Parameter("feature.possible_states", False, "Weights for all pairs of attribute and label."),
     Parameter("feature.possible_transitions", False, "Weights for all pairs of labels."),
 )
 
 
 def _iterations(default):
-    return Parameter("max_iterations", default, "Largest number of iterations.")
+    return Parameter("max_iterations", default, "Largest number of iterations.", _COUNT)
 
 
-_C2 = Parameter("c2", 1.0, "Strength of the L2 penalty.")
+_C2 = Parameter("c2", 1.0, "Strength of the L2 penalty.", _PENALTY)
 _PERIOD = Parameter("period", 10, "Iterations over which the improvement is measured.")
 _LOSS = Parameter("epsilon", 0.0, "Stop when the mean loss is below this.")
 _DELTA = "Stop when the objective improves by less than this share."
@@ -51,22 +57,24 @@ _DELTA = "Stop when the objective improves by less than this share."
 PARAMETERS = {
     "lbfgs": (
         *_COMMON,
-        Parameter("c1", 0.0, "Strength of the L1 penalty."),
+        Parameter("c1", 0.0, "Strength of the L1 penalty.", _PENALTY),
         _C2,
         _iterations(2**31 - 1),
         Parameter("num_memories", 6, "Number of past steps that L-BFGS remembers."),
         Parameter("epsilon", 1e-5, "Stop when the gradient is this small."),
         _PERIOD,
-        Parameter("delta", 1e-5, _DELTA),
+        Parameter("delta", 1e-5, _DELTA, _PENALTY),
         Parameter("linesearch", "MoreThuente", "Line search of L-BFGS."),
         Parameter("max_linesearch", 20, "Largest number of trials of the line search."),
     ),
     "l2sgd": (
-        *_COMMON,
+        # Every feature has a weight.
+        _MIN_FREQ._replace(rule=("0 with algorithm='l2sgd'", lambda value: value == 0)),
+        *_COMMON[1:],
         _C2,
         _iterations(1000),
         _PERIOD,
-        Parameter("delta", 1e-6, _DELTA),
+        Parameter("delta", 1e-6, _DELTA, _PENALTY),
         Parameter("calibration.eta", 0.1, "First step size to be tried."),
         Parameter("calibration.rate", 2.0, "Ratio of tried step sizes."),
         Parameter("calibration.samples", 1000.0, "Sequences to try on."),
@@ -76,8 +84,13 @@ PARAMETERS = {
     "ap": (*_COMMON, _iterations(100), _LOSS),
     "pa": (
         *_COMMON,
-        Parameter("type", 1, "0: no slack; 1: linear slack; 2: squared slack."),
-        Parameter("c", 1.0, "Aggressiveness: the larger, the larger the updates."),
+        Parameter(
+            "type",
+            1,
+            "0: no slack; 1: linear slack; 2: squared slack.",
+            ("0, 1 or 2", lambda value: value in (0, 1, 2)),
+        ),
+        Parameter("c", 1.0, "Aggressiveness: the larger, the larger the updates.", _POSITIVE),
         Parameter("error_sensitive", True, "The margin grows with the number of wrong labels."),
         Parameter("averaging", True, "Predict with the average of the weights."),
         _iterations(100),
@@ -85,8 +98,8 @@ PARAMETERS = {
     ),
     "arow": (
         *_COMMON,
-        Parameter("variance", 1.0, "Variance of every weight at first."),
-        Parameter("gamma", 1.0, "Regularisation: the larger, the smaller the updates."),
+        Parameter("variance", 1.0, "Variance of every weight at first.", _POSITIVE),
+        Parameter("gamma", 1.0, "Regularisation: the larger, the smaller the updates.", _POSITIVE),
         _iterations(100),
         _LOSS,
     ),
@@ -104,7 +117,8 @@ _MOST_TO_SETTLE = 100
 
 def algorithm_named(name):
     """Short name of an algorithm; ValueError if the name is unknown."""
-    algorithm = _ALIASES.get(name.lower(), name.lower())
+    algorithm = str(name).lower()
+    algorithm = _ALIASES.get(algorithm, algorithm)
     if algorithm not in PARAMETERS:
         known = ", ".join(map(repr, PARAMETERS))
         raise ValueError(f"algorithm={name!r} is unknown; use one of {known}.")
@@ -117,7 +131,7 @@ def read_value(parameter, value):
     Raises
     ------
     ValueError
-        If it is not a number, or not a whole one where it must be.
+        If it is not a number, not a whole one where it must be, or out of range.
     """
     kind = type(parameter.default)
     if kind is str:
@@ -129,8 +143,11 @@ def read_value(parameter, value):
         number = math.nan
     # CRFsuite itself reads other text as 0, and drops decimals.
     if math.isnan(number) or (kind is not float and not number.is_integer()):
-        what = "a number" if kind is float else "a whole number"
+        what = {float: "a number", int: "a whole number", bool: "True or False"}[kind]
         raise ValueError(f"{parameter.ours}={short_repr(value)} is not {what}.")
+    rule, is_kept = parameter.rule
+    if not is_kept(number):
+        raise ValueError(f"{parameter.ours}={short_repr(value)} must be {rule}.")
     return kind(number)
 
 
@@ -161,8 +178,6 @@ def make_estimator(params):
     # CRFsuite prints the numbers of every iteration.
     values["verbose"] = 2 * bool(params.get("verbose"))
     most = values["max_iterations"]
-    if most < 0:
-        raise ValueError(f"max_iterations={most} is negative.")
     if algorithm == "lbfgs":
         # If one of its parameters is set, CRFsuite's own rule is followed.
         own_rule = any(params.get(name) is not None for name in ("delta", "period"))
@@ -208,7 +223,8 @@ def stopping_rule(params):
 
 def _read(params):
     """Algorithm, and the values of its parameters."""
-    algorithm = algorithm_named(params.get("algorithm") or "lbfgs")
+    algorithm = params.get("algorithm")
+    algorithm = "lbfgs" if algorithm is None else algorithm_named(algorithm)
     own = {parameter.ours: parameter for parameter in PARAMETERS[algorithm]}
     for name in sorted({p.ours for ps in PARAMETERS.values() for p in ps} - set(own)):
         if params.get(name) is not None:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import NotFittedError
 
 from skstruct.crfsuite.algorithms import most_iterations
-from skstruct.crfsuite.items import LabelLists, as_sequences, as_tokens, count_sequences
+from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences, read_sequence
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
@@ -17,12 +17,6 @@ from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks
 from skstruct.utils.transaction import draft_of, reads_one_fit
-
-
-def _batch_of(xseq):
-    """Batch of one sequence, which may be an iterator over tokens."""
-    tokens = as_tokens(xseq)
-    return [tokens if hasattr(tokens, "shape") else list(tokens)]
 
 
 @set_module("skstruct.crfsuite")
@@ -292,7 +286,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         labels : list of str
         """
-        return self._fitted().estimator_.predict(_batch_of(xseq))[0]
+        return self._fitted().estimator_.predict([read_sequence(xseq)])[0]
 
     @reads_one_fit
     def predict_marginals(self, X):
@@ -328,7 +322,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        return self._as_dicts(self._fitted().estimator_.predict_proba(_batch_of(xseq))[0])
+        return self._as_dicts(self._fitted().estimator_.predict_proba([read_sequence(xseq)])[0])
 
     @reads_one_fit
     def score(self, X, y) -> float:
@@ -377,9 +371,10 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return None if self.tagger_ is None else self.tagger_.labels()
 
     @property
+    @reads_one_fit
     def size_(self):
         """Size of the model file in bytes."""
-        return None if self._info is None else int(self._info.header["size"])
+        return None if self.estimator_ is None else len(self._bytes())
 
     @property
     def num_attributes_(self):
@@ -405,7 +400,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @reads_one_fit
     def _info(self):
         if self._info_cached is None and self.tagger_ is not None:
-            self._info_cached = self.tagger_.info()
+            _, self._info_cached = self.tagger_._described()
         return self._info_cached
 
     @property
@@ -444,7 +439,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             self._estimator.classes_.tolist()
         ):
             raise ValueError("the labels differ from those of the estimator.")
-        if not isinstance(self.model_filename, (str, os.PathLike, type(None))):
+        if not isinstance(self.model_filename, (str, bytes, os.PathLike, type(None))):
             raise ValueError("model_filename is not a path.")
 
     def __sklearn_is_fitted__(self):

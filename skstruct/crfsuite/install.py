@@ -41,7 +41,13 @@ def _flattened(score):
 
     @wraps(score)
     def flat(y_true, y_pred, *args, **kwargs):
-        options = dict(zip(_SCORES[score], args, strict=False))
+        names = _SCORES[score]
+        if len(args) > len(names):
+            raise TypeError(
+                f"flat_{score.__name__} takes {2 + len(names)} positional arguments, but got "
+                f"{2 + len(args)}. Pass options by name."
+            )
+        options = dict(zip(names, args, strict=False))
         return score(_flatten(y_true), _flatten(y_pred), **options, **kwargs)
 
     return flat
@@ -49,8 +55,11 @@ def _flattened(score):
 
 def _sequence_accuracy(y_true, y_pred):
     """Share of the sequences that are equal, whatever their lengths; 0 where there are none."""
-    pairs = list(zip(y_true, y_pred, strict=True))
-    return sum(list(a) == list(b) for a, b in pairs) / len(pairs) if pairs else 0
+    true, pred = list(y_true), list(y_pred)
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} sequences, but y_pred has {len(pred)}.")
+    n_equal = sum(list(a) == list(b) for a, b in zip(true, pred, strict=True))
+    return n_equal / len(true) if true else 0
 
 
 _FLAT = {f"flat_{score.__name__}": _flattened(score) for score in _SCORES}

@@ -1,5 +1,6 @@
 """Input and output of the drop-in classes: tokens, labels, and lists of labels."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, MappingView
 from itertools import chain
 
@@ -14,6 +15,8 @@ _TAKES = (
     "X is a list of sequences of tokens, and y has a list for each, with one label for each token. "
     "CRFTagger takes a matrix and one label a row, too."
 )
+# Not numpy's number, which an integer beyond all floats cannot be compared with.
+_LARGEST = sys.float_info.max
 
 
 @set_module("skstruct.crfsuite")
@@ -37,9 +40,7 @@ class ItemSequence:
             self._items = pyseq._items
             return
         tokens = list(iterate_level(pyseq, "The sequence", "tokens"))
-        names, lengths, positions, values = read_tokens(
-            tokens, np.finfo(np.float64).max, 0, _refuse_array
-        )
+        names, lengths, positions, values = read_tokens(tokens, _LARGEST, 0, _refuse_array)
         numbers = [1.0] * len(names)
         for position, value in zip(positions, values, strict=True):
             numbers[position] = float(value)
@@ -55,6 +56,10 @@ class ItemSequence:
         """
         return [dict(item) for item in self._items]
 
+    def __iter__(self):
+        # All taggers take it.
+        return iter(self.items())
+
     def __len__(self):
         return len(self._items)
 
@@ -64,7 +69,7 @@ class ItemSequence:
 
 def _refuse_array(t, name, array):
     raise ValueError(
-        f"token {t}: feature {name!r} is an array, which an ItemSequence does not take. Pass the "
+        f"feature {name!r} is an array, which an ItemSequence does not take. Pass the "
         "tokens themselves."
     )
 
@@ -100,25 +105,42 @@ def _comparable(array):
 
 
 def as_text(label):
-    """Label as text, also if it is given in UTF-8; other objects as they are."""
+    """Label as plain text, also if it is given in UTF-8; other objects as they are."""
     if not isinstance(label, bytes):
-        return label
+        return str.__str__(label) if isinstance(label, str) else label
     try:
         return label.decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"The label {label!r} is not valid UTF-8.") from None
 
 
-def as_label_lists(y, name):
-    """Tuples of labels, as text, one for each sequence; a ValueError for anything else."""
-    rows = _labels_in(y, name, "a list of lists of labels")
+def as_label_lists(y, name, first=0):
+    """Tuples of labels, as text, one for each sequence; a ValueError for anything else.
+
+    Parameters
+    ----------
+    y : iterable of iterables
+    name : str
+        Name of y in messages.
+    first : int, default=0
+        Number of the first sequence in messages.
+    """
+    rows = enumerate(_labels_in(y, name, "a list of lists of labels"), first)
     # Tuples: that many lists would have the garbage collector traverse all tokens in memory once
     # more, which takes up to a tenth of a fit.
-    rows = [_labels_in(row, f"{name}[{i}]", "a list of labels") for i, row in enumerate(rows)]
+    rows = [_labels_in(row, f"{name}[{i}]", "a list of labels") for i, row in rows]
     kinds = set(map(type, chain.from_iterable(rows)))
-    if any(issubclass(kind, bytes) for kind in kinds):
-        return [tuple(map(as_text, row)) for row in rows]
-    return rows
+    if kinds <= {str}:
+        return rows
+    for i, row in enumerate(rows, first):
+        for t, label in enumerate(row):
+            if not isinstance(label, (str, bytes)):
+                advice = " Leave tokens without a label out of X and y." if label is None else ""
+                raise ValueError(
+                    f"Sequence {i}, token {t}: labels must be strings; got {short_repr(label)}."
+                    f"{advice}"
+                )
+    return [tuple(map(as_text, row)) for row in rows]
 
 
 def _labels_in(value, name, expected):
@@ -127,39 +149,41 @@ def _labels_in(value, name, expected):
     return tuple(value)
 
 
-def refuse_other_labels(y, labels):
-    """Raise a ValueError for the first label that is no string.
-
-    Parameters
-    ----------
-    y : list of lists
-        Labels of all sequences.
-    labels : list
-        Distinct labels.
-    """
-    others = [label for label in labels if not isinstance(label, str)]
-    if others:
-        i = next(i for i, sequence in enumerate(y) if others[0] in sequence)
-        advice = " Leave tokens without a label out of X and y." if others[0] is None else ""
-        raise ValueError(
-            f"Sequence {i}, token {y[i].index(others[0])}: labels must be strings; got "
-            f"{short_repr(others[0])}.{advice}"
-        )
-
-
 def as_tokens(xseq):
     """Tokens of a sequence or `ItemSequence`."""
-    if hasattr(xseq, "items") and not isinstance(xseq, Mapping):
-        return xseq.items()
-    return xseq
+    # By its name: python-crfsuite, which has one as well, need not be installed.
+    is_read = any(kind.__name__ == "ItemSequence" for kind in type(xseq).__mro__)
+    return xseq.items() if is_read else xseq
 
 
-def snapshot(xseq):
-    """Deep copy of the tokens of a sequence: the caller may change them before they are read."""
+def read_sequence(xseq):
+    """Matrix of a sequence, or the list of its tokens, which may come from any iterable."""
+    if type(xseq) is list:
+        # What is below would take a thirtieth of the time to tag a sequence.
+        return xseq.copy()
+    xseq = as_tokens(xseq)
+    if len(getattr(xseq, "shape", ())) > 1:
+        return xseq
+    return list(iterate_level(xseq, "The sequence", "tokens"))
+
+
+def snapshot(xseq, i):
+    """Deep copy of the tokens of sequence ``i``, which the caller may change afterwards."""
+    if getattr(getattr(xseq, "dtype", None), "kind", "O") in "biufc":
+        raise ValueError(
+            f"Sequence {i} is a matrix, whose features have no names for the model file. Pass "
+            "feature dicts or lists of attribute strings."
+        )
+    xseq = list(iterate_level(as_tokens(xseq), f"Sequence {i}", "tokens"))
     try:
-        return list(map(_snapshot, list(as_tokens(xseq))))
+        return list(map(_snapshot, xseq))
     except RecursionError:
-        raise ValueError("The dicts of a token are nested too deeply.") from None
+        raise ValueError(f"Sequence {i}: the dicts of a token are nested too deeply.") from None
+
+
+def check_tokens(tokens, i):
+    """Raise a ValueError that names sequence ``i`` if one of its tokens is none."""
+    read_tokens(tokens, _LARGEST, i, lambda *array: None)
 
 
 def _snapshot(value):
@@ -184,7 +208,7 @@ def as_sequences(X):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return list(map(as_tokens, copied(X)))
+    return list(map(as_tokens, iterate_level(copied(X), "X", "sequences")))
 
 
 def count_sequences(X):

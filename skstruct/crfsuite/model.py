@@ -266,7 +266,8 @@ def _names_of(tagger, names):
     if names is None:
         raise ValueError(
             "The tagger was fitted on features without names, but CRFsuite identifies features by "
-            "name. Pass feature_names, for example vectorizer.get_feature_names_out()."
+            "name. Fit it on feature dicts, or pass feature_names to write_model, for example "
+            "vectorizer.get_feature_names_out()."
         )
     names = list(names)
     if len(names) != tagger.n_features_in_:

@@ -1,8 +1,10 @@
 """Tagger with the interface of python-crfsuite's."""
 
 import math
+import os
 import sys
 from contextlib import closing
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from skstruct.chain.protocol import chain_factors
 from skstruct.chain.scores import path_score, sequence_scores
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
-from skstruct.crfsuite.items import as_text, as_tokens, copied_token, count_sequences
+from skstruct.crfsuite.items import as_text, copied_token, count_sequences, read_sequence
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
@@ -49,9 +51,9 @@ class _Sequence:
 
     def __init__(self, estimator, xseq):
         self.estimator, self._marginals = estimator, None
-        xseq = as_tokens(xseq)
+        xseq = read_sequence(xseq)
         # A copy, unless it is a matrix: the caller may change the tokens.
-        self.X = [xseq if hasattr(xseq, "shape") else list(map(copied_token, xseq))]
+        self.X = [list(map(copied_token, xseq)) if isinstance(xseq, list) else xseq]
 
     def __len__(self):
         return count_sequences(self.X[0])
@@ -116,7 +118,7 @@ class Tagger:
 
         Parameters
         ----------
-        name : str or path-like
+        name : str, bytes or path-like
             Path of the file.
 
         Returns
@@ -130,6 +132,8 @@ class Tagger:
             If the file is not a CRFsuite model, or is truncated or inconsistent; the message names
             it.
         """
+        # Otherwise bytes would be read as the content of a file.
+        name = os.fsdecode(name)
         with value_errors_name(name):
             return self.open_inmemory(read_bytes(name))
 
@@ -146,7 +150,8 @@ class Tagger:
         context : context manager
             As from `open`.
         """
-        model = decode_model(bytes(value))
+        # Not of a number, of which `bytes` would make so many zeros.
+        model = decode_model(bytes(memoryview(value)))
         self._set_model(tagger_from_model(model), model.labels)
         return closing(self)
 
@@ -173,13 +178,14 @@ class Tagger:
             Feature dicts, also with arrays; lists of attribute strings; or an ``ItemSequence`` of
             python-crfsuite.
         """
-        self._set(xseq).marginals()
+        sequence = self._sequence(xseq)
+        sequence.marginals()
+        # Only now: tokens that cannot be read leave the sequence that was set before.
+        self._last = sequence
 
-    def _set(self, xseq):
+    def _sequence(self, xseq):
         self._check_opened()
-        # The caller goes on with this sequence, even if another thread sets one.
-        self._last = sequence = _Sequence(self._estimator, xseq)
-        return sequence
+        return _Sequence(self._estimator, xseq)
 
     def tag(self, xseq=None):
         """Predict the labels of a sequence.
@@ -193,8 +199,11 @@ class Tagger:
         -------
         labels : list of str
         """
-        sequence = self._last_set() if xseq is None else self._set(xseq)
-        return list(sequence.estimator.predict(sequence.X)[0])
+        sequence = self._last_set() if xseq is None else self._sequence(xseq)
+        labels = list(sequence.estimator.predict(sequence.X)[0])
+        if xseq is not None:
+            self._last = sequence
+        return labels
 
     def marginal(self, y, pos):
         """Compute the marginal of a label at a position of the sequence that was set last.
@@ -211,6 +220,9 @@ class Tagger:
         probability : float
         """
         found = self._last_set().marginals()
+        if not isinstance(pos, Real) or not float(pos).is_integer():
+            raise TypeError(f"Position {short_repr(pos)} is not a whole number.")
+        pos = int(pos)
         if not 0 <= pos < len(found):
             raise ValueError(f"Position {pos} is out of range of {len(found)} tokens.")
         return float(found[pos, self._code(y)])
@@ -243,12 +255,17 @@ class Tagger:
         info : ModelInfo
             Weights are in full precision, unlike python-crfsuite's, which have six decimals.
         """
-        # As python-crfsuite, which raises ValueError everywhere else.
+        # As python-crfsuite, which raises ValueError for the other methods.
         self._check_opened(RuntimeError)
+        model, info = self._described()
+        return info._replace(header=describe_header(encode_model(model)))
+
+    def _described(self):
+        """Model, and the names and weights in it: there may be some that no file can hold."""
         model = model_from_tagger(self._estimator, labels=self._labels)
         labels, attributes = model.labels, model.attributes
-        return ModelInfo(
-            describe_header(encode_model(model)),
+        return model, ModelInfo(
+            {},
             {name: str(number) for number, name in enumerate(labels)},
             {name: str(number) for number, name in enumerate(attributes)},
             _weights_by_name(model.pairs, model.pair_weights, labels, labels),
@@ -281,7 +298,7 @@ class Tagger:
 
     def _last_set(self):
         """The sequence that was set last; without one, an empty one."""
-        return self._last or self._set([])
+        return self._last or self._sequence([])
 
 
 def _weights_by_name(pairs, weights, names, labels):

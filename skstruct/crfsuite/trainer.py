@@ -5,6 +5,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
+from numbers import Real
 from time import perf_counter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,9 +20,9 @@ from skstruct.crfsuite.algorithms import (
     read_value,
     stopping_rule,
 )
-from skstruct.crfsuite.file import describe_header
-from skstruct.crfsuite.items import as_label_lists, refuse_other_labels, snapshot
-from skstruct.crfsuite.model import tagger_to_bytes
+from skstruct.crfsuite.file import encode_model
+from skstruct.crfsuite.items import as_label_lists, check_tokens, snapshot
+from skstruct.crfsuite.model import model_from_tagger
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import set_module
@@ -52,7 +53,6 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     estimator = make_estimator(params)
     y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(chain.from_iterable(y)))
-    refuse_other_labels(y, labels)
     start = perf_counter()
     with warnings.catch_warnings():
         if params.get("max_iterations") is not None:
@@ -65,7 +65,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         raise ValueError(
             "X has features of transitions, which CRFsuite's models do not support. Use CRFTagger."
         )
-    n_weights = getattr(estimator, "n_weights_", estimator.coef_.size)
+    n_weights = getattr(estimator, "n_weights_", estimator.coef_.size + estimator.transition_.size)
     scores = [] if held_out is None else held_out.scores
     entries = list(log_entries(estimator.history_, n_weights, scores))
     reason = STOP_REASONS.get(getattr(estimator, "_reason", None), "")
@@ -92,7 +92,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
     validation, held_out, watch = (None, None, None), None, None
     if X_dev is not None:
-        y_dev = as_label_lists(y_dev, "y_dev")
+        y_dev = _read_held_out_labels(y_dev, labels)
         held_out = HeldOut(labels, labels if is_online else sorted(labels), y_dev)
         validation, watch = (X_dev, as_learnt(y_dev), None), held_out.add
 
@@ -103,11 +103,28 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
 
     if tasks is not None:
         estimator.set_callbacks(EpochRelay(tasks, finish))
-    estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
+    try:
+        estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
+    except ValueError as error:
+        # A tagger has names of its own for the held-out sequences.
+        if not str(error).startswith("X_val, y_val: "):
+            raise
+        raise ValueError(str(error).replace("_val", "_dev", 2)) from error
     if tasks is not None:
         estimator.set_callbacks()
     finish(estimator)
     return held_out
+
+
+def _read_held_out_labels(y_dev, labels):
+    try:
+        y_dev = as_label_lists(y_dev, "y_dev")
+    except ValueError as error:
+        raise ValueError(f"X_dev, y_dev: {error}") from error
+    found = set(chain.from_iterable(y_dev))
+    if found and found.isdisjoint(labels):
+        raise ValueError(f"X_dev, y_dev: none of the labels {sorted(found)} occurs in training.")
+    return y_dev
 
 
 @set_module("skstruct.crfsuite")
@@ -238,7 +255,8 @@ class BaseTrainer:
         group : int, default=0
             Number of its group; `train` can hold out a group.
         """
-        xseq, yseq = snapshot(xseq), list(yseq)
+        xseq = snapshot(xseq, len(self._sequences))
+        (yseq,) = as_label_lists([list(yseq)], "yseq", len(self._sequences))
         if len(xseq) != len(yseq):
             raise ValueError(
                 f"The numbers of items and labels differ: |x| = {len(xseq)}, |y| = {len(yseq)}"
@@ -263,18 +281,32 @@ class BaseTrainer:
         holdout : int, default=-1
             Group that is held out of the training and scored; -1 for none.
         """
+        if not isinstance(holdout, Real):
+            raise TypeError(f"holdout is {holdout!r}; expected the number of a group, or -1.")
         if os.fspath(model):
             check_writable(model)
         train = [s for s in self._sequences if holdout == -1 or s[2] != holdout]
         held = [s for s in self._sequences if holdout != -1 and s[2] == holdout]
         values = {self._parameter(name).ours: value for name, value in self._values.items()}
         X_dev, y_dev = ([s[k] for s in held] for k in (0, 1)) if held else (None, None)
-        data, log = b"", TrainingLog()
+        data, counts, log = b"", {}, TrainingLog()
         if train:
             params = {**values, "algorithm": self._algorithm}
             X, y = ([s[k] for s in train] for k in (0, 1))
-            estimator, labels, log = learn(params, X, y, X_dev, y_dev)
-            data = tagger_to_bytes(estimator, labels=labels)
+            try:
+                estimator, labels, log = learn(params, X, y, X_dev, y_dev)
+            except ValueError:
+                # Sequences have the numbers of their calls of append, also if some are held out.
+                for i, (tokens, *_) in enumerate(self._sequences):
+                    check_tokens(tokens, i)
+                raise
+            stored = model_from_tagger(estimator, labels=labels)
+            data = encode_model(stored)
+            counts = {
+                "features": (len(stored.states) + len(stored.pairs), log.featgen_num_features),
+                "attributes": (len(stored.attributes), estimator.n_features_in_),
+                "labels": (len(labels), len(labels)),
+            }
         else:
             warnings.warn("There is no sequence to learn from; no model was written.", stacklevel=2)
         for event in training_events(self._algorithm, self.get_params(), log, holdout):
@@ -282,7 +314,7 @@ class BaseTrainer:
         start = perf_counter()
         if data and os.fspath(model):
             write_whole(model, data)
-        self._report(log, "end", storing_messages(data, perf_counter() - start))
+        self._report(log, "end", storing_messages(counts, perf_counter() - start))
 
     def _report(self, log, event, messages, *details):
         """Pass on the messages of an event."""
@@ -419,7 +451,7 @@ class LabelScore(NamedTuple):
     match, model, ref : int
         Numbers of tokens with the label: correctly predicted, predicted, and true.
     precision, recall, f1 : float or None
-        None if undefined.
+        None for a label that is neither predicted nor true; 0 where there is nothing to divide by.
     """
 
     match: int
@@ -449,12 +481,15 @@ class TrainingLog:
     Attributes
     ----------
     iterations : list of dict
-        For each iteration ``"num"``, ``"loss"`` (the objective), ``"feature_norm"``, ``"time"``
-        (seconds), ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and
-        ``"active_features"``. With held-out sequences, also their scores: ``"scores"`` then has a
-        `LabelScore` for each label; ``"avg_precision"``, ``"avg_recall"`` and ``"avg_f1"``;
-        ``"item_accuracy"`` and ``"instance_accuracy"``, the shares of correct tokens and sequences
-        as fractions, and with the suffix ``"_float"`` as floats.
+        For each iteration ``"num"``, ``"loss"`` (the objective; with other algorithms than
+        L-BFGS the loss alone, during the iteration), ``"feature_norm"`` (of all weights; with
+        other algorithms of the weights of attributes, before averaging), ``"time"`` (seconds),
+        ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and ``"active_features"``
+        (the number of weights, also those that are zero). With held-out sequences, also their
+        scores: ``"scores"`` then has a `LabelScore` for each label; ``"avg_precision"``,
+        ``"avg_recall"`` and ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, the
+        shares of correct tokens and sequences as fractions, and with the suffix ``"_float"`` as
+        floats.
     featgen_num_features : int
         Number of weights.
     training_seconds : float
@@ -557,10 +592,10 @@ class HeldOut:
 
 
 def _label_score(match, model, ref):
-    precision = match / model if model else None
-    recall = match / ref if ref else None
-    f1 = 2 * match / (model + ref) if model + ref else None
-    return LabelScore(match, model, ref, precision, recall, f1)
+    if not model and not ref:
+        return LabelScore(match, model, ref, None, None, None)
+    f1 = 2 * match / (model + ref)
+    return LabelScore(match, model, ref, match / max(model, 1), match / max(ref, 1), f1)
 
 
 def log_entries(history, n_features, scores):
@@ -638,19 +673,18 @@ def training_events(algorithm, params, log, holdout):
     yield "optimization_end", [*reason, seconds, "\n"]
 
 
-def storing_messages(data, seconds):
+def storing_messages(counts, seconds):
     """List the messages about the storing of a model.
 
     Parameters
     ----------
-    data : bytes
-        Content of the file; empty if there is none.
+    counts : dict of str to tuple of int
+        How many weights, attributes and labels the file has, and how many there were to learn;
+        empty if there is no file.
     seconds : float
         Time that writing took.
     """
-    header = describe_header(data) if data else {}
-    counts = {"features": "num_features", "attributes": "num_attrs", "labels": "num_labels"}
-    lines = [f"Number of active {what}: {header[name]}\n" for what, name in counts.items() if data]
+    lines = [f"Number of active {what}: {n} ({of})\n" for what, (n, of) in counts.items()]
     return ["Storing the model\n", *lines, f"Seconds required: {seconds:.3f}\n", "\n"]
 
 
@@ -672,9 +706,7 @@ def _lines_of(entry):
         return
     yield "Performance by label (#match, #model, #ref) (precision, recall, F1):\n"
     for label, score in entry["scores"].items():
-        shares = ", ".join(
-            f"{share or 0.0:.4f}" if score.model or score.ref else "******" for share in score[3:]
-        )
+        shares = ", ".join(f"{share:.4f}" if score.ref else "******" for share in score[3:])
         yield f"    {label}: ({score.match}, {score.model}, {score.ref}) ({shares})\n"
     means = ", ".join(f"{entry[f'avg_{name}']:f}" for name in _MEANS)
     yield f"Macro-average precision, recall, F1: ({means})\n"

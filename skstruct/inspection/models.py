@@ -106,6 +106,7 @@ def find_tagger(estimator):
         check_is_fitted(estimator)
     elif hasattr(estimator, "estimator_"):
         # The drop-in for sklearn-crfsuite.
+        check_is_fitted(estimator)
         return find_tagger(estimator.estimator_)
     if not all(hasattr(estimator, name) for name in _WEIGHTS):
         raise TypeError(

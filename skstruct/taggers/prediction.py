@@ -275,8 +275,9 @@ class LinearChainMixin:
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a number from 0 to 1, got {threshold!r}.")
-        batch, types, places, probabilities = self._probable_spans(X, float(threshold), known)
-        chosen = choose_spans(places, probabilities, batch.offsets, float(threshold))
+        batch, types, *found = self._probable_spans(X, float(threshold), known)
+        places, probabilities, separable = found
+        chosen = choose_spans(places, probabilities, batch.offsets, float(threshold), separable)
         result = np.empty(len(batch), dtype=object)
         for i in range(len(batch)):
             result[i] = []
@@ -302,7 +303,10 @@ class LinearChainMixin:
         )
         _require_labellings(log_partition, known, possible)
         check_log_partition(log_partition)
-        return batch, types, *found
+        # Types of which a chunk can be told from one right before it.
+        kinds, opens = reading.kinds, reading.opens[:-1, :-1]
+        separable = [opens[kinds == k][:, kinds == k].any() for k in range(len(types))]
+        return batch, types, *found, np.array(separable, bool)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.

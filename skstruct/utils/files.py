@@ -66,6 +66,8 @@ def _refuse_obstacle(path):
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
     is_new = mode == 0
+    if not path:
+        raise OSError(errno.ENOENT, "the path of the file is empty", path)
     if not os.path.basename(path) or stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, "this is a folder, and not a file", path)
     if is_new and not os.path.isdir(folder):
@@ -153,7 +155,9 @@ def read_bytes(source):
     if isinstance(source, (bytes, bytearray, memoryview)):
         return bytes(source)
     if isinstance(source, (str, os.PathLike)):
-        return Path(source).read_bytes()
+        # Not by Path, for which no path is the working directory.
+        with open(source, "rb") as file:
+            return file.read()
     raise TypeError(f"Expected the path of a file or bytes, got {type(source).__name__}.")
 
 

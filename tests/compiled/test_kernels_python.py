@@ -412,7 +412,9 @@ def spans():
         places, p = find_spans(*given, factors, reading, 0.0, log_z)
         found[f"spans-{name}-places"], found[f"spans-{name}-probabilities"] = places, p
         found[f"spans-{name}-log-partition"] = log_z
-        found[f"spans-{name}-chosen"] = choose_spans(places, p, offsets, 0.2)
+        found[f"spans-{name}-chosen"] = choose_spans(
+            places, p, offsets, 0.2, np.array([True, False])
+        )
     return found
 
 

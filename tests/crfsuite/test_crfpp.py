@@ -208,6 +208,7 @@ TEXTS = [TEXT, text_model(TEMPLATES["pairs of both sorts"], SENTENCES, LABELS)]
         ("cost-factor: 1", "cost-factor: inf", "a weight or the cost-factor is NaN or infinite"),
         ("xsize: 2", "xsize: 0", "xsize in its header is 0"),
         ("xsize: 2\n", "", "xsize is None"),
+        ("xsize: 2", "xsize: 1", "its template uses column 1, but xsize in its header is 1"),
         ("B-X\n", "O\n", "it has no labels, or lists a label twice"),
         ("U:%x[0,0]\n", "", "comes from no line"),
         (" U:a\n", " Q:a\n", "Q:a' is not a feature"),

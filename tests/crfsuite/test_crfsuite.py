@@ -337,6 +337,12 @@ def test_both_refuse(params, message):
         sklearn_crfsuite.CRF(**params).fit(X, y)
 
 
+def set_in_trainer(algorithm=None, **params):
+    trainer = crfsuite.Trainer(algorithm)
+    theirs = {parameter.ours: name for name, parameter in trainer._parameters().items()}
+    trainer.set_params({theirs[name]: value for name, value in params.items()})
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -344,13 +350,23 @@ def test_both_refuse(params, message):
         ({"c2": "abc"}, "c2='abc' is not a number"),
         ({"c2": float("nan")}, "c2=nan is not a number"),
         ({"max_iterations": 2.5}, r"max_iterations=2.5 is not a whole number"),
-        ({"max_iterations": -1}, "max_iterations=-1 is negative"),
-        ({"algorithm": "arow", "gamma": 0}, "gamma"),
+        ({"max_iterations": -1}, "max_iterations=-1 must be at least 0"),
+        ({"c2": -1}, "c2=-1 must be at least 0"),
+        ({"c1": float("inf")}, "c1=inf must be at least 0 and below 1e300"),
+        ({"delta": -1}, "delta=-1 must be at least 0"),
+        ({"all_possible_states": "yes"}, "all_possible_states='yes' is not True or False"),
+        ({"algorithm": "l2sgd", "min_freq": 2}, "min_freq=2 must be 0 with algorithm='l2sgd'"),
+        ({"algorithm": "pa", "c": 0}, "c=0 must be above 0"),
+        ({"algorithm": "arow", "gamma": 0}, "gamma=0 must be above 0"),
+        ({"algorithm": ""}, "algorithm='' is unknown"),
+        ({"algorithm": 5}, "algorithm=5 is unknown"),
     ],
 )
 def test_values_that_must_be_mistakes(params, message):
     with pytest.raises(ValueError, match=message):
         crfsuite.CRF(**params).fit([[["a"]]], [["A"]])
+    with pytest.raises(ValueError, match=message):
+        set_in_trainer(**params)
 
 
 @pytest.mark.parametrize(
@@ -401,6 +417,29 @@ def test_bytes_are_text_in_utf8(api):
     assert tagger.tag(encoded[0]) == tagger.tag(text[0])
     assert tagger.marginal("Ä".encode(), 0) == tagger.marginal("Ä", 0)
     assert tagger.probability(labels[0]) == tagger.probability(y[0])
+
+
+def test_paths_in_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "model")
+    crfsuite.CRF(model_filename=path).fit([[["a"]]], [["A"]])
+    with closing(crfsuite.Tagger()) as tagger, tagger.open(path):
+        assert tagger.labels() == ["A"]
+    assert pickle.loads(pickle.dumps(crfsuite.CRF(model_filename=path))).classes_ == ["A"]
+
+
+def test_names_that_no_file_can_hold():
+    crf = crfsuite.CRF().fit([[["x\0y"], ["b"]]], [["A", "B"]])
+    assert crf.attributes_ == ["b", "x\0y"]
+    assert crf.transition_features_.keys() == {("A", "B")}
+    with pytest.raises(ValueError, match="contains a NUL character"):
+        crf.size_  # noqa: B018
+
+
+def test_an_empty_path():
+    with pytest.raises(FileNotFoundError, match=r"''$"):
+        crfsuite.read_model("")
+    with pytest.raises(FileNotFoundError, match="the path of the file is empty"):
+        crfsuite.CRF(model_filename="").fit([[["a"]]], [["A"]])
 
 
 def test_labels_that_are_not_utf8():
@@ -464,8 +503,16 @@ def test_bad_calls_of_a_tagger(both, tmp_path):
             tagger.marginal("O", position)
     with pytest.raises(ValueError, match="Got 1 labels for 2 tokens"):
         tagger.probability(["O"])
-    with pytest.raises(ValueError, match=r"Sequence 0, token 1"):
-        tagger.set([["a"], "b"])
+    for call in (tagger.set, tagger.tag):
+        with pytest.raises(ValueError, match=r"Sequence 0, token 1"):
+            call([["a"], "b"])
+    # The sequence of before stays.
+    assert len(tagger.tag()) == 2
+    assert tagger.marginal("O", 1.0) == tagger.marginal("O", True) == tagger.marginal("O", 1)
+    with pytest.raises(TypeError, match=r"Position 1\.5 is not a whole number"):
+        tagger.marginal("O", 1.5)
+    with pytest.raises(TypeError, match="bytes-like"):
+        tagger.open_inmemory(5)
     with pytest.raises(FileNotFoundError):
         tagger.open(tmp_path / "nothing.crfsuite")
 
@@ -527,6 +574,80 @@ def test_item_sequences(both, data):
     ours = both[0]
     assert ours.predict(items).tolist() == ours.predict(X[:10]).tolist()
     assert ours.predict_single(items[0]) == ours.predict_single(X[0])
+
+
+def test_series_and_frames(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = [pd.Series([{"w": "a"}, {"w": "b"}]), pd.Series([["a"], ["c"]])], [["A", "B"]] * 2
+    crf = crfsuite.CRF().fit(X, y)
+    assert crf.predict(X).tolist() == y
+    assert crf.predict_single(X[0]) == y[0]
+    assert crf.predict_marginals_single(X[0]) == crf.predict_marginals(X)[0]
+    trainer = crfsuite.Trainer(verbose=False)
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    trainer.train(str(tmp_path / "model"))
+    tagger = crfsuite.Tagger()
+    with tagger.open(tmp_path / "model"):
+        assert tagger.tag(X[0]) == y[0]
+    frame = pd.DataFrame({"up": [1.0, 0.0], "down": [0.0, 1.0]})
+    crf = crfsuite.CRF().fit([frame, frame], y)
+    assert crf.attributes_ == ["up", "down"]
+    assert crf.predict_single(frame) == y[0]
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+@pytest.mark.parametrize(
+    ("y_dev", "message"),
+    [
+        ([["A", None]], r"Sequence 0, token 1: labels must be strings; got None\. Leave"),
+        ([["A"]], "Sequence 0 has 2 tokens, but 1 labels"),
+        ([["Q", "Q"]], r"none of the labels \['Q'\] occurs in training"),
+    ],
+)
+def test_held_out_labels_that_are_wrong(algorithm, y_dev, message):
+    X = [[["a"], ["b"]]]
+    with pytest.raises(ValueError, match=f"^X_dev, y_dev: {message}"):
+        crfsuite.CRF(algorithm).fit(X, [["A", "B"]], X, y_dev)
+
+
+def test_what_is_no_batch():
+    crf = crfsuite.CRF().fit([[["a"]]], [["A"]])
+    for call in (lambda: crf.predict(None), lambda: crf.fit(5, [["A"]])):
+        with pytest.raises(ValueError, match=r"X is (None|5); expected a list of sequences"):
+            call()
+    with pytest.raises(ValueError, match="The sequence is None; expected a list of tokens"):
+        crf.predict_single(None)
+    with pytest.raises(ValueError, match=r"Sequence 0, token 0: labels must be strings"):
+        crf.fit([[["a"]]], [[["A"]]])
+
+
+def test_labels_are_plain_strings():
+    crf = crfsuite.CRF().fit([[["a"]]], [[np.str_("A")]])
+    assert {type(label) for label in (*crf.classes_, *crf.predict_marginals([[["a"]]])[0][0])} == {
+        str
+    }
+
+
+def test_item_sequences_name_the_token_once():
+    with pytest.raises(ValueError, match=r"^Sequence 0, token 0: feature 'v' is an array"):
+        crfsuite.ItemSequence([{"v": np.ones(2)}])
+    with pytest.raises(ValueError, match="feature 'n' is inf"):
+        crfsuite.ItemSequence([{"n": 10**400}])
+
+
+def test_a_trainer_names_sequences_by_their_calls(tmp_path):
+    trainer = crfsuite.Trainer(verbose=False)
+    trainer.append([["a"]], ["A"], group=1)
+    with pytest.raises(ValueError, match="Sequence 1, token 0: labels must be strings; got 3"):
+        trainer.append([["a"]], [3])
+    with pytest.raises(ValueError, match="Sequence 1 is a matrix, whose features have no names"):
+        trainer.append(np.ones((1, 2)), ["A"])
+    with pytest.raises(TypeError, match="holdout is None; expected the number of a group"):
+        trainer.train("", holdout=None)
+    trainer.append([{"w": None}], ["A"])
+    with pytest.raises(ValueError, match="Sequence 1, token 0: feature 'w' is None"):
+        trainer.train(str(tmp_path / "model"), holdout=1)
 
 
 def test_batches(data):
@@ -907,6 +1028,33 @@ def test_events_of_a_training(api, small, tmp_path):
     assert trainer.found[:51] == list(range(0, 101, 2))
     assert trainer.found[51:] == [3, 5, 1, 2, 3, "optimised", "stored"]
     assert trainer.logparser.training_seconds >= 0
+
+
+def test_what_is_stored_is_counted(api, tmp_path, capsys):
+    for algorithm, attributes in (("lbfgs", 3), ("ap", 2)):
+        trainer = api.Trainer(algorithm, {"max_iterations": 2})
+        for word, label in (("b", "B"), ("c", "C")):
+            trainer.append([{"w": "a"}, {"w": word}], ["A", label])
+        trainer.train(str(tmp_path / "model"))
+        told = capsys.readouterr().out
+        weights = 5 if algorithm == "lbfgs" else 4
+        assert f"\nNumber of active features: {weights} (5)\n" in told
+        assert f"\nNumber of active attributes: {attributes} (3)\n" in told
+        assert "\nNumber of active labels: 3 (3)\n" in told
+
+
+def test_stochastic_gradient_descent_counts_all_its_weights():
+    crf = crfsuite.CRF("l2sgd", max_iterations=1).fit([[["a"], ["b"]]], [["A", "B"]])
+    assert crf.training_log_.featgen_num_features == 8
+
+
+def test_scores_of_held_out_labels(api):
+    """P: one that is true, but not predicted; C: neither."""
+    X, y = [[["a"], ["b"]], [["a"], ["c"]]], [["A", "B"], ["A", "C"]]
+    log = api.CRF(max_iterations=5).fit(X, y, X[:1], [["P", "B"]]).training_log_
+    scores = log.last_iteration["scores"]
+    assert tuple(scores["P"]) == (0, 0, 1, 0.0, 0.0, 0.0)
+    assert tuple(scores["C"]) == (0, 0, 0, None, None, None)
 
 
 def test_no_iterations_are_no_events(api, tmp_path):

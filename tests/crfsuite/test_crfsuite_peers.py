@@ -93,6 +93,17 @@ assert "macro" in flat_classification_report(y, crf.predict(X), ["A", "B"], digi
 assert scorers.flat_accuracy(crf, X, y) == scorers.sequence_accuracy(crf, X, y) == 1
 assert metrics.flat_fbeta_score(y, y, 0.5, average="micro") == 1
 assert metrics.sequence_accuracy_score([[1, 2], [3]], [[3], [1, 2]]) == 0
+for call, error, message in (
+    (lambda: flat_f1_score(y, y, ["A"], average="macro"), TypeError, "flat_f1_score takes 2"),
+    (lambda: flat_classification_report(y, y, ["A"], ["a"]), TypeError, "takes 3 positional"),
+    (lambda: metrics.sequence_accuracy_score(y, y[:1]), ValueError, "y_true has 2 sequences, but"),
+):
+    try:
+        call()
+    except error as raised:
+        assert message in str(raised)
+    else:
+        raise AssertionError(message)
 assert "pycrfsuite._pycrfsuite" in sys.modules and flatten(y) == ["A", "B", "B"]
 """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -16,7 +17,7 @@ from skstruct import (
     predict_nbest,
     predict_spans,
 )
-from skstruct.crfsuite import CRF
+from skstruct.crfsuite import CRF, ItemSequence
 from skstruct.inspection import SpanThresholdDisplay
 from skstruct.metrics import chunk_f1_score, extract_chunks
 
@@ -102,7 +103,20 @@ def test_labels_without_prefixes(names):
     y = [[label[2:] or "O" for label in labels] for labels in names[1]]
     tagger = SpanTaggerCV(CRFTagger(l2=0.1), cv=3).fit(X, y)
     assert tagger.scheme_ == "runs"
-    assert {label for labels in tagger.predict(X) for label in labels} == {"O", "X"}
+    predicted = tagger.predict(X)
+    assert {label for labels in predicted for label in labels} == {"O", "X"}
+    assert_allclose(tagger.score(X, y), chunk_f1_score(y, predicted, scheme="runs"))
+
+
+@pytest.mark.parametrize("label", ["NP", "I-NP"])
+def test_the_chunks_of_labels_are_those_that_were_chosen(label):
+    """Two chunks in a row would be one."""
+    X, y = [[{"w": "a"}] * 2] * 8, [[label, "O"], ["O", label], [label] * 2, ["O"] * 2] * 2
+    tagger = SpanTaggerCV(CRFTagger(), cv=2, thresholds=[0.2]).fit(X, y)
+    (spans,), (labels,) = tagger.predict_spans(X[:1]), tagger.predict(X[:1])
+    scheme = "runs" if label == "NP" else "conlleval"
+    assert [span[:3] for span in spans] == extract_chunks(labels, scheme=scheme)
+    assert set(labels) <= set(tagger.classes_)
 
 
 @pytest.mark.parametrize("beta", ["1", "0.5", "2"])
@@ -216,6 +230,36 @@ def test_bad_labels(names):
         SpanTaggerCV(CRFTagger()).fit(X, [["O"] * len(labels) for labels in y])
     with pytest.raises(ValueError, match="Labels must be strings for chunks, but one is 1"):
         SpanTaggerCV(CRFTagger()).fit(X, [[1] * len(labels) for labels in y])
+
+
+def test_what_folds_cannot_be_scored_with(names):
+    X, y = names[0][:8], in_scheme(names[1], "IOB2")[:8]
+
+    def fit(y=y, *, scoring="f1", cv=2, **params):
+        SpanTaggerCV(CRFTagger(), thresholds=[0.2, 0.5], scoring=scoring, cv=cv).fit(X, y, **params)
+
+    with pytest.raises(ValueError, match="cv has no split"):
+        fit(cv=[])
+    with pytest.raises(ValueError, match="y has no chunk in the test sequences of cv"):
+        fit([*y[:7], ["O"] * len(y[7])], cv=[(list(range(7)), [7])])
+    with pytest.raises(ValueError, match="Sequence 7, token 0: the label is None"):
+        fit([*y[:7], [None, *y[7][1:]]])
+    with pytest.raises(ValueError, match=r"y\[0\] is 'B-X'; expected a list of labels"):
+        fit(["B-X"] * 8)
+    with pytest.raises(ValueError, match="sample_weight has 2 weights for 8 sequences"):
+        fit(sample_weight=[1, 2])
+    for wrong in (1.0, [1.0], [1.0, np.nan]):
+        with pytest.raises(ValueError, match="scoring must return a number for each of the 2"):
+            fit(scoring=lambda precision, recall, wrong=wrong: wrong)
+
+
+def test_item_sequences_of_the_drop_in():
+    X, y = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}]], [["B-X", "O"], ["O"]]
+    crf, items = CRF().fit(X, y), list(map(ItemSequence, X))
+    assert predict_spans(crf, items).tolist() == predict_spans(crf, X).tolist()
+    assert CRFTagger().fit(items, y).predict(items).tolist() == y
+    with pytest.raises(NotFittedError, match="This CRF instance is not fitted"):
+        predict_spans(CRF(), X)
 
 
 def test_a_failed_fit_changes_nothing(names):
