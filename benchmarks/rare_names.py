@@ -103,7 +103,7 @@ class Answers:
 
     def __init__(self, tagger, part):
         self.labelling = count_chunks_of_sequences(part.y, tagger.predict(part.X), "conlleval")
-        _, types, self._places, self._probabilities = tagger._probable_spans(
+        _, types, self._places, self._probabilities, self._separable = tagger._probable_spans(
             part.X, float(THRESHOLDS[0])
         )
         self._offsets = part.X.offsets
@@ -114,7 +114,8 @@ class Answers:
 
     def spans(self, threshold):
         """Counts of the spans chosen at a threshold, for each sentence."""
-        chosen = choose_spans(self._places, self._probabilities, self._offsets, float(threshold))
+        spans = self._places, self._probabilities, self._offsets
+        chosen = choose_spans(*spans, float(threshold), self._separable)
         counts = self.labelling.copy()
         for column, which in enumerate((chosen & self._is_true, chosen)):
             counts[:, column] = np.bincount(self._places[which, 0], minlength=len(counts))

@@ -161,7 +161,7 @@ def test_words_alone():
     vectorizer = WordVectorizer(gazetteers=PLACES).fit([["New", "York"], ["Rome"]])
     assert vectorizer.n_columns_ == 1
     assert "Uplace+0:%x[0,1|matched]" in vectorizer.template_
-    with pytest.raises(ValueError, match=r"Tokens have 2 column\(s\), but WordVectorizer"):
+    with pytest.raises(ValueError, match=r"Tokens have 2 column\(s\), but the vectorizer"):
         vectorizer.transform(X)
 
 
