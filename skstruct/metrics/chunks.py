@@ -1,6 +1,7 @@
 """Chunks in label sequences: found in every scheme, matched, paired and counted."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -197,18 +198,21 @@ def _find_chunks(roles, kinds, is_first, scheme):
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
 
 
+@lru_cache(maxsize=16)
 def reading_of_labels(classes):
     """Read all pairs of labels as "conlleval" does; runs of a label where labels have no prefixes.
 
     Parameters
     ----------
-    classes : list of str
+    classes : tuple of str
 
     Returns
     -------
-    types : list of str
+    types : tuple of str
         Types of chunks, sorted.
     reading : Reading
+    separable : ndarray of shape (n_types,), dtype bool
+        True for types of which a chunk can be told from one right before it.
 
     Raises
     ------
@@ -222,15 +226,17 @@ def reading_of_labels(classes):
         )
     scheme = RUNS if scheme_of_classes(classes) == RUNS else "conlleval"
     parsed = [_role_and_type(label, scheme) for label in classes]
-    types = sorted({kind for role, kind in parsed if role != _O})
+    types = tuple(sorted({kind for role, kind in parsed if role != _O}))
     # No token is outside of chunks.
     roles = np.array([*(role for role, _ in parsed), _O])
     kinds = np.array([*(types.index(kind) if role != _O else -1 for role, kind in parsed), -1])
     goes_on = (kinds[:, None] == kinds) & np.isin(roles, (_I, _E))
     goes_on &= np.isin(roles, (_B, _I))[:, None]
     inside = roles != _O
-    reading = kinds[:-1], inside & ~goes_on, goes_on, inside[:, None] & ~goes_on
-    return types, read_only(Reading(*reading))
+    kinds, opens = kinds[:-1], inside & ~goes_on
+    separable = [opens[:-1][kinds == k][:, :-1][:, kinds == k].any() for k in range(len(types))]
+    reading = Reading(kinds, opens, goes_on, inside[:, None] & ~goes_on)
+    return types, read_only(reading), read_only(np.array(separable, bool))
 
 
 def count_chunks(y_true, y_pred, labels, scheme, sample_weight):

@@ -573,7 +573,7 @@ def training_chunks(training_set, classes):
     # No token comes before the first of a sequence; -1 stands for that, and for unknown labels.
     before = np.append(-1, labels)[:-1]
     before[offsets[:-1][np.diff(offsets) > 0]] = -1
-    begins = reading_of_labels(names)[1].opens[before, labels]
+    begins = reading_of_labels(tuple(names))[1].opens[before, labels]
     counts = np.diff(np.append(0, np.cumsum(begins))[offsets])
     holding = np.flatnonzero((counts > 0) & (training_set.sample_weight > 0))
     if not len(holding):

@@ -287,14 +287,18 @@ class LinearChainMixin:
         return result
 
     def _probable_spans(self, X, least, known=None):
-        """Batch, types, and the spans that are more probable than `least` (`probable_spans`)."""
+        """Read X and find the spans that are more probable than `least`.
+
+        Returns the batch, the types, places and probabilities (`probable_spans`), and for each type
+        whether a chunk of it can be told from one right before it.
+        """
         check_is_fitted(self)
         classes = self.classes_.tolist()
         if not all(isinstance(label, str) for label in classes):
             raise ValueError(
                 f"Labels must be strings for spans, but {short_repr(classes[0])} is a number."
             )
-        types, reading = reading_of_labels(classes)
+        types, reading, separable = reading_of_labels(tuple(classes))
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         forbids = known is not None or possible is not None
@@ -303,10 +307,7 @@ class LinearChainMixin:
         )
         _require_labellings(log_partition, known, possible)
         check_log_partition(log_partition)
-        # Types of which a chunk can be told from one right before it.
-        kinds, opens = reading.kinds, reading.opens[:-1, :-1]
-        separable = [opens[kinds == k][:, kinds == k].any() for k in range(len(types))]
-        return batch, types, *found, np.array(separable, bool)
+        return batch, types, *found, separable
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.

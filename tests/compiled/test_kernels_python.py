@@ -402,7 +402,7 @@ def hard_sums():
 def spans():
     """Chunks of two types, with sums that are safe or not, and a choice among them."""
     found, rng = {}, np.random.default_rng(6)
-    _, reading = reading_of_labels(["B-a", "B-b", "I-a", "O"])
+    _, reading, _ = reading_of_labels(("B-a", "B-b", "I-a", "O"))
     offsets = np.array([0, 0, 12, 17])
     for name, scale in (("plain", 1), ("far", 800)):
         transition = rng.normal(scale=scale, size=(4, 4))
