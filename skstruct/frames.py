@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.matrices import hstack, to_offsets
+from skstruct.matrices import hstack, refuse_times, to_offsets
 from skstruct.utils.messages import short_repr
 
 _KINDS = "expected strings, numbers or bools"
@@ -47,7 +47,7 @@ def check_rows(X):
     Raises
     ------
     ValueError
-        If a column has strings.
+        If a column has strings, dates or durations.
 
     Warns
     -----
@@ -56,6 +56,7 @@ def check_rows(X):
     """
     for name in X.columns:
         values = X[name].to_numpy()
+        refuse_times(values, f"Column {name!r} of X")
         if values.dtype.kind in "OUST" and any(isinstance(value, str) for value in values.flat):
             raise ValueError(
                 f"Column {name!r} of X has strings, and each row would be a sequence of length "

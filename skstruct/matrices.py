@@ -403,6 +403,8 @@ def refuse_times(X, name):
 
 def as_rows(sequence, i):
     """Rows of sequence i as a sparse matrix or an array of numbers; a ValueError otherwise."""
+    if type(sequence) is np.ndarray and sequence.dtype.kind in "biuf":
+        return sequence
     if sp.issparse(sequence):
         return sequence
     try:
@@ -411,7 +413,7 @@ def as_rows(sequence, i):
         matrix = np.asarray(sequence)
         if matrix.dtype.kind not in "biufcmM":
             matrix = matrix.astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ValueError(
             f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
         ) from None

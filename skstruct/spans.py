@@ -358,13 +358,15 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
 
 def _check_labels_and_weights(X, y, params):
     """Check what a fold would complain of in terms of its own."""
+    if y is None:
+        raise ValueError("SpanTaggerCV requires y to be passed, but the target y is None.")
     for i, labels in enumerate(y):
         if isinstance(labels, str):
             raise ValueError(
                 f"y[{i}] is {short_repr(labels)}; expected a list of labels for each sequence."
             )
     weight = params.get("sample_weight")
-    if weight is not None and _num_samples(weight) != _num_samples(X):
+    if hasattr(weight, "__len__") and _num_samples(weight) != _num_samples(X):
         raise ValueError(
             f"sample_weight has {_num_samples(weight)} weights for {_num_samples(X)} sequences."
         )

@@ -204,7 +204,7 @@ def fit_stream(
     # Before anything is learnt: a round may take hours.
     if X_val is not None:
         scorer = check_scoring(estimator, scoring)
-        X_val, y_val = _read_validation_set(X_val, y_val, vectorizer)
+        X_val, y_val = _read_validation_set(X_val, y_val, vectorizer, scoring)
     loop = _Loop(estimator, patience)
     if checkpoint is not None:
         check_writable(checkpoint)
@@ -253,18 +253,23 @@ def _check(estimator, batches, vectorizer, X_val, y_val, scoring, patience):
         raise ValueError("patience needs a validation set: X_val and y_val.")
 
 
-def _read_validation_set(X, y, vectorizer):
+def _read_validation_set(X, y, vectorizer, scoring):
     """Validation set that can be read in every round; a ValueError unless it has the labels."""
     X, y = copied_lists(X), copied_lists(y)
     if vectorizer is not None:
         X = vectorizer.transform(X)
+    if not (scoring is None or isinstance(scoring, str) or hasattr(scoring, "_score_func")):
+        # A function of the user may take other answers than labels.
+        return X, y
     try:
         format, found = read_format(X)
         if format is Format.ROWS:
             lengths = np.ones(_num_samples(found), np.int64)
         else:
             lengths = [len(x) for x in found] if format is Format.TOKENS else found.lengths
-        flatten_labels(y, to_offsets(lengths), format, "y_val", partial=True)
+        labels, _ = flatten_labels(y, to_offsets(lengths), format, "y_val", partial=True)
+        if all(label is None for label in labels):
+            raise ValueError("no label is known.")
     except ValueError as error:
         raise ValueError(f"X_val, y_val: {error}") from error
     return X, y

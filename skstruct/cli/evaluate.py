@@ -36,8 +36,9 @@ def evaluate(files, model, scheme, show_errors, as_json, layout):
     """Score a model on the labelled FILES, by default standard input.
 
     Without a model, score predictions: the label is the column before the last, and the prediction
-    the last, as ``skstruct tag`` and crf_test append it. Labels such as B-NP are scored as chunks,
-    others one by one. For rerankers, the score is the mean cost of the candidates chosen.
+    the last, as ``skstruct tag`` and crf_test append it; --label and --columns name others. Labels
+    such as B-NP are scored as chunks, others one by one. For rerankers, the score is the mean cost
+    of the candidates chosen.
 
     \b
     Examples:
@@ -135,7 +136,8 @@ def _read_predictions(files, layout):
         raise click.UsageError("Without -m, --columns names one column, that of the predictions.")
     sequences = read_all(files, layout._replace(label=label, columns=columns))
     y_pred = [_predicted(sequence) for sequence in sequences]
-    if _are_numbers(y_pred) and not _are_numbers(sequence.y for sequence in sequences):
+    gold = chain.from_iterable(sequence.y for sequence in sequences)
+    if all(map(_is_number, chain.from_iterable(y_pred))) and not any(map(_is_number, gold)):
         raise ValueError(
             f"{sequences[0].where()}: predictions are numbers, such as {y_pred[0][0]}; --columns "
             "names the column of the predictions, from 0."
@@ -143,9 +145,9 @@ def _read_predictions(files, layout):
     return sequences, y_pred
 
 
-def _are_numbers(y):
-    """Return True if all labels are texts of numbers with a point."""
-    return all(re.fullmatch(r"\d*\.\d+", str(label)) for labels in y for label in labels)
+def _is_number(label):
+    """Return True for probabilities as ``skstruct tag`` writes them behind labels."""
+    return re.fullmatch(r"_|(.*/)?\d*\.\d+", str(label)) is not None
 
 
 def _predicted(sequence):

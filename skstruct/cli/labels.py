@@ -47,13 +47,13 @@ def reading_of(scheme, y, *more):
 
 
 def warn_of_odd_labels(sequences):
-    """Warn of a label without a letter of a scheme, where most have one; return True if so."""
+    """Warn of a label without a letter of a scheme, where others have one; return True if so."""
     odd = odd_labels({label for one in sequences for label in one.y if label is not None})
     if odd:
         first = next(one for one in sequences if odd[0] in one.y)
         warnings.warn(
             f"{first.where(first.y.index(odd[0]))}: label {odd[0]!r} has no letter of a scheme, as "
-            "most labels have, so chunks are not scored. Correct it.",
+            "others have, so chunks are not scored. Correct it.",
             stacklevel=2,
         )
     return bool(odd)

@@ -125,12 +125,12 @@ def _check_columns(layout, options):
         given += ["comment"] * (layout.comment is not None)
         if given:
             raise click.UsageError(f"--{given[0]} is for columns, and --tokenizer for plain text.")
-    for file in (*(options["files"] or ["-"]), *options.get("dev", ())):
-        format = layout.of(file).format
-        if given and format == "jsonl":
-            name = "standard input" if file == "-" else file
-            raise click.UsageError(f"--{given[0]} is for columns, but {name} has JSON lines.")
-        if format == "conllu" and not -len(COLUMNS) <= layout.of(file).label < len(COLUMNS):
+    files = *(options["files"] or ["-"]), *options.get("dev", ())
+    if given and all(layout.of(file).format == "jsonl" for file in files):
+        name = "standard input" if files[0] == "-" else files[0]
+        raise click.UsageError(f"--{given[0]} is for columns, but {name} has JSON lines.")
+    for read in map(layout.of, files):
+        if read.format == "conllu" and not -len(COLUMNS) <= read.label < len(COLUMNS):
             raise click.UsageError(f"--label {layout.label}: CoNLL-U has the columns 0 to 9.")
 
 

@@ -64,8 +64,11 @@ def _as_value(text):
         return words.get(text.lower(), text)
 
 
-def assignments_option(*names, help, metavar="NAME=VALUE", read_value=_as_value):
-    """Make an option of assignments, which may be repeated; it gets a dict."""
+def assignments_option(*names, help, metavar="NAME=VALUE", read_value=_as_value, unique=False):
+    """Make an option of assignments, which may be repeated; it gets a dict.
+
+    Of assignments to the same name the last one counts, or with `unique` they are refused.
+    """
 
     def read(ctx, param, texts):
         found = {}
@@ -74,7 +77,7 @@ def assignments_option(*names, help, metavar="NAME=VALUE", read_value=_as_value)
             if not (name and equals):
                 raise click.BadParameter(f"{text!r} is not NAME=VALUE.")
             name = name.strip().replace("-", "_")
-            if name in found:
+            if unique and name in found:
                 raise click.BadParameter(f"{name} is given twice.")
             found[name] = read_value(value.strip())
         return found

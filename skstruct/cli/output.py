@@ -22,6 +22,7 @@ _PHRASES = {
     "pass label=None to read tokens without labels": "a line has both",
     " of skstruct.datasets.convert_labels": "",
     "or leave constraint out": "or leave out -p constraint",
+    "or take the report as text": "or leave out --json",
     "or another source": "or name another --scheme",
     "or pass another source": "or pass another --scheme",
 }

@@ -22,13 +22,7 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import plain_warnings, standard_output
 from skstruct.cli.plain import check_takes_words, read_texts, tokenizer_option, write_text
-from skstruct.cli.text import (
-    check_labels,
-    comments_in,
-    read_sequences,
-    write_columns,
-    write_object,
-)
+from skstruct.cli.text import comments_in, read_sequences, write_columns, write_object
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.utils.files import check_writable, replaced
 
@@ -175,8 +169,6 @@ def _texts(model, file, is_followed, *, layout, details, batch_size, tokenizer):
     if tokenizer is None:
         layout = layout_for(model, layout, file)
         in_columns = layout.format != "jsonl"
-        if in_columns and not model.is_reranker:
-            check_labels(model.estimator.classes_, layout)
         sequences = read_sequences(file, layout, labelled=False)
         write = partial(write_columns if in_columns else write_object, layout=layout)
     else:

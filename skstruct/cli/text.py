@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from array import array
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -192,9 +193,9 @@ def write_columns(sequence, answer, layout):
 
     A column file gets the label in a further column; CoNLL-U in the column of the label.
     """
-    with_label, head = _appended, "#"
+    with_label, head, separator = _appended, "#", layout.separator
     if layout.format == "conllu":
-        with_label, head = _into_conllu, "# n_best ="
+        with_label, head, separator = _into_conllu, "# n_best =", "\t"
     parts = []
     for rank, one in enumerate(answer.entries.get("n_best", [answer.entries])):
         if rank and parts[-1].strip():
@@ -203,6 +204,12 @@ def write_columns(sequence, answer, layout):
             parts.append(f"{head} {rank} {one['probability']:.6f}")
         raw = list(sequence.raw)
         for t, (row, label) in enumerate(zip(sequence.rows, one["labels"], strict=True)):
+            if not _fits(str(label), separator):
+                remedy = "read" if separator == "\t" else "pass another --separator, or read"
+                raise ValueError(
+                    f"{sequence.where(t)}: the label {str(label)!r} does not fit into a column; "
+                    f"{remedy} and write JSON lines."
+                )
             raw[row] = with_label(raw[row], str(label), answer.fields_of(t, label), layout)
         parts += raw
     return "".join(line + "\n" for line in parts)
@@ -217,15 +224,10 @@ def _appended(line, label, fields, layout):
     return separator.join([line.rstrip(" \t\f\v"), label, *fields])
 
 
-def check_labels(labels, layout):
-    """Raise an error for a label that a column of the output cannot hold."""
-    split = splitter("\t" if layout.format == "conllu" else layout.separator)
-    for label in map(str, labels):
-        if not label or split(label) != [label] or set(label) & set("\r\n"):
-            raise ValueError(
-                f"Label {label!r} of the model does not fit into a column: pass another "
-                "--separator, or read and write JSON lines."
-            )
+@cache
+def _fits(label, separator):
+    """Return True for a label that a column of the output can hold."""
+    return label and splitter(separator)(label) == [label] and not set(label) & set("\r\n")
 
 
 def _into_conllu(line, label, fields, layout):

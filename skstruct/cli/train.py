@@ -78,6 +78,7 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
     "gazetteers",
     metavar="NAME=FILE",
     read_value=str,
+    unique=True,
     help="File with a name in each line, for --features words; may be repeated.",
 )
 @click.option("--clusters", type=FILE, help="Brown clusters for --features words: path, tab, word.")
@@ -228,13 +229,17 @@ def _read(paths, plan):
 def _in_scheme(sequences, plan):
     """Sequences with the labels to learn, repaired and converted; the log describes them."""
     warn_of_labels(sequences)
-    warn_of_odd_labels(sequences)
+    is_used = plan.repair is not None or plan.to_scheme is not None
+    # Conversions refuse them.
+    plan.may_have_odd = not is_used and plan.scheme is None
+    if plan.may_have_odd:
+        warn_of_odd_labels(sequences)
     with errors_name_lines(sequences):
-        is_used = plan.repair is not None or plan.to_scheme is not None
         about = describe_scheme(sequences, plan.scheme, is_used=is_used)
-        inferred = infer_scheme([sequence.y for sequence in sequences]) if is_used else None
-        # Validation sets are in it, too.
-        plan.source = plan.scheme or inferred
+        # Validation sets are in the same scheme.
+        plan.source = plan.scheme
+        if is_used and plan.scheme is None:
+            plan.source = infer_scheme([sequence.y for sequence in sequences])
         found, repaired = convert_sequences(sequences, plan.source, plan.repair, plan.to_scheme)
     for line in filter(None, (about, repaired)):
         plan.log.say(line)
@@ -272,6 +277,8 @@ def _like(y, others):
 def _fit_tagger(plan, model, sequences):
     estimator, vectorizer = model.estimator, model.vectorizer
     held_out = _read(plan.dev, plan) if plan.dev else []
+    if plan.may_have_odd:
+        warn_of_odd_labels(held_out)
     with errors_name_lines(held_out):
         held_out, _ = convert_sequences(held_out, plan.source, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
@@ -317,6 +324,9 @@ def _cross_validate(plan, model, sequences):
         [[sequences[i] for i in part] for part in parts]
         for parts in KFold(plan.cv).split(sequences)
     )
+    if not plan.reranks:
+        # Other processes need no lines.
+        sequences = [sequence._replace(raw=None) for sequence in sequences]
     parallel = Parallel(n_jobs=plan.jobs)
     scores = np.array(parallel(delayed(_score_of_fold)(model, scorer, *fold) for fold in folds))
     for number, score in enumerate(scores, start=1):

@@ -37,7 +37,10 @@ _OTHER_NAMES = {
 _PENALTY = "at least 0 and below 1e300", lambda value: 0 <= value < 1e300
 _POSITIVE = "above 0 and below 1e300", lambda value: 0 < value < 1e300
 _COUNT = "at least 0", lambda value: value >= 0
-_MIN_FREQ = Parameter("feature.minfreq", 0.0, "Least frequency of a feature with a weight.")
+_MIN_FREQ = Parameter(
+    "feature.minfreq", 0.0, "Least frequency of a feature with a weight.", _PENALTY
+)
+_VARIANCE = "above 0 and at most 1e100", lambda value: 0 < value <= 1e100
 _COMMON = (
     _MIN_FREQ,
     Parameter("feature.possible_states", False, "Weights for all pairs of attribute and label."),
@@ -98,7 +101,7 @@ PARAMETERS = {
     ),
     "arow": (
         *_COMMON,
-        Parameter("variance", 1.0, "Variance of every weight at first.", _POSITIVE),
+        Parameter("variance", 1.0, "Variance of every weight at first.", _VARIANCE),
         Parameter("gamma", 1.0, "Regularisation: the larger, the smaller the updates.", _POSITIVE),
         _iterations(100),
         _LOSS,

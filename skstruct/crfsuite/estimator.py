@@ -146,8 +146,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     }
     _complete = ("_estimator", "_labels")
     # Caches, derived from the weights.
-    _derived_state = ("_tagger", "_info_cached", "_modelfile")
-    _tagger = _info_cached = _modelfile = None
+    _derived_state = ("_tagger", "_info_cached", "_size_cached", "_modelfile")
+    _tagger = _info_cached = _size_cached = _modelfile = None
 
     def __init__(
         self,
@@ -238,12 +238,13 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if self.model_filename is not None:
             check_writable(self.model_filename)
         with draft_of(self) as draft:
-            draft._fit_draft(X, y, None if X_dev is None else as_sequences(X_dev), y_dev)
+            draft._fit_draft(X, y, X_dev, y_dev)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
     def _fit_draft(self, X, y, X_dev, y_dev):
         params = self.get_params(deep=False)
+        X_dev = None if X_dev is None else as_sequences(X_dev, "X_dev")
         tasks = FitTasks.of(self, X, y, most_iterations(params))
         learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks)
         self._forget()
@@ -374,7 +375,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     @reads_one_fit
     def size_(self):
         """Size of the model file in bytes."""
-        return None if self.estimator_ is None else len(self._bytes())
+        if self._size_cached is None and self.estimator_ is not None:
+            self._size_cached = len(self._bytes())
+        return self._size_cached
 
     @property
     def num_attributes_(self):

@@ -151,6 +151,8 @@ def _labels_in(value, name, expected):
 
 def as_tokens(xseq):
     """Tokens of a sequence or `ItemSequence`."""
+    if type(xseq) is list:
+        return xseq
     # By its name: python-crfsuite, which has one as well, need not be installed.
     is_read = any(kind.__name__ == "ItemSequence" for kind in type(xseq).__mro__)
     return xseq.items() if is_read else xseq
@@ -204,11 +206,11 @@ def copied_token(token):
     return list(token) if isinstance(token, (Iterator, MappingView)) else token
 
 
-def as_sequences(X):
+def as_sequences(X, name="X"):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return list(map(as_tokens, iterate_level(copied(X), "X", "sequences")))
+    return list(map(as_tokens, iterate_level(copied(X), name, "sequences")))
 
 
 def count_sequences(X):

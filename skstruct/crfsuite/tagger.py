@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from contextlib import closing
-from numbers import Real
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -220,12 +220,16 @@ class Tagger:
         probability : float
         """
         found = self._last_set().marginals()
-        if not isinstance(pos, Real) or not float(pos).is_integer():
-            raise TypeError(f"Position {short_repr(pos)} is not a whole number.")
-        pos = int(pos)
-        if not 0 <= pos < len(found):
-            raise ValueError(f"Position {pos} is out of range of {len(found)} tokens.")
-        return float(found[pos, self._code(y)])
+        try:
+            place = index(pos)
+        except TypeError:
+            if not (isinstance(pos, float) and pos.is_integer()):
+                raise TypeError(f"Position {short_repr(pos)} is not a whole number.") from None
+            place = int(pos)
+        if not 0 <= place < len(found):
+            where = short_repr(place)
+            raise ValueError(f"Position {where} is out of range of {len(found)} tokens.")
+        return float(found[place, self._code(y)])
 
     def probability(self, yseq):
         """Compute the probability of a label sequence for the sequence that was set last.

@@ -120,6 +120,8 @@ def _read_held_out_labels(y_dev, labels):
     try:
         y_dev = as_label_lists(y_dev, "y_dev")
     except ValueError as error:
+        if str(error).startswith("y_dev"):
+            raise
         raise ValueError(f"X_dev, y_dev: {error}") from error
     found = set(chain.from_iterable(y_dev))
     if found and found.isdisjoint(labels):

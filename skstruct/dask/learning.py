@@ -357,14 +357,14 @@ def find_named(found):
     Raises
     ------
     ValueError
-        If shards with sequences have columns with other names, or in another order.
+        If shards have columns with other names, or in another order.
     """
-    names = {i: shard.names for i, shard in enumerate(found) if shard.n_sequences}
+    names = {i: shard.names for i, shard in enumerate(found) if shard.n_sequences and shard.names}
     message = (
         "The columns of partition {0} and of partition {2} differ in name or order. Columns must "
         "be the same in all partitions."
     )
-    return None if _require_same(names, message) is None else next(iter(names))
+    return next(iter(names)) if names and _require_same(names, message) else None
 
 
 def _merge_templates(found, vectorizer):

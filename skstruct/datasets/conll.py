@@ -481,7 +481,9 @@ def _resolved(columns, label, width, where):
 
     def resolve(column, parameter):
         if not isinstance(column, Integral):
-            raise ValueError(f"{parameter} has {short_repr(column)}; columns are counted from 0")
+            raise ValueError(
+                f"{parameter} has {short_repr(column)}; a column is a whole number, from 0"
+            )
         if not -width <= column < width:
             raise ValueError(f"{where}: {_columns(width)}, so {parameter}={column} does not exist")
         return column % width
@@ -795,7 +797,7 @@ def _crfsuite(line):
             name, value = attribute[: colon.end() - 1], _number(attribute[colon.end() :])
         name = _ESCAPED.sub(r"\1", name)
         token[name] = token.get(name, 0.0) + value
-    return _ESCAPED.sub(r"\1", label), token
+    return _ESCAPED.sub(r"\1", label) if "\\" in label else label, token
 
 
 def _number(text):
@@ -812,7 +814,8 @@ def _number(text):
 
 
 def _wapiti(line):
-    *features, label = _split_at_blanks(line)
+    # Blanks of other scripts are no separators.
+    *features, label = line.split() if line.isascii() else _split_at_blanks(line)
     odd = next((feature for feature in features if feature[0] not in "uU*"), None)
     if odd is not None:
         raise ValueError(f"{short_repr(odd)} is not a feature of tokens, which begins with u or *")

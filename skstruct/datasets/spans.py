@@ -480,6 +480,9 @@ def _by_number(table):
     names = table
     if all(isinstance(number, Integral) for number in table.values()):
         names = {number: name for name, number in table.items()}
+    elif all(isinstance(key, str) and key.isdecimal() for key in table):
+        # As JSON has them.
+        names = {int(key): name for key, name in table.items()}
     if set(names) != set(range(len(table))):
         raise ValueError(f"The numbers of names must be 0, 1, ..., got {short_repr(table)}.")
     return [names[number] for number in range(len(table))]

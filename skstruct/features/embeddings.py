@@ -189,10 +189,11 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                     f"The vector of {word!r} has {len(vector)} numbers, but others have "
                     f"{table.shape[1]}."
                 )
-            with np.errstate(over="ignore"):
-                table[number] = vector
-            if not np.isfinite(table[number]).all():
-                raise ValueError(f"The vector of {word!r} has NaN or infinite values as {dtype}.")
+            table[number] = vector
+        for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
+            raise ValueError(
+                f"The vector of {words[number]!r} has NaN or infinite values as {dtype}."
+            )
         if table.shape[1] == 0:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."

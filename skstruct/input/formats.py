@@ -334,11 +334,13 @@ def sorted_classes(classes):
     """
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
         raise ValueError(f"classes is {short_repr(classes)}; expected a list of all labels.")
+    if hasattr(classes, "to_numpy"):
+        classes = classes.to_numpy()
     if not isinstance(classes, np.ndarray):
         classes = list(classes)
         if all(isinstance(label, str) for label in classes):
             return label_array(sorted(map(str.__str__, set(classes))))
-    labels = classes.tolist() if isinstance(classes, np.ndarray) else classes
+    labels = np.ravel(classes).tolist() if isinstance(classes, np.ndarray) else classes
     kind = str if isinstance(_first_label(labels), str) else (Real, np.bool_)
     for label in labels:
         if not isinstance(label, kind) or label != label:

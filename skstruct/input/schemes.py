@@ -83,10 +83,18 @@ def are_of_schemes(labels):
 
 
 def odd_labels(labels):
-    """Labels without a letter of a scheme, sorted, where most others have one and a type."""
+    """Labels without a letter of a scheme, sorted, where the others are clearly of one.
+
+    They are if one of them is O, or a type has two letters, as in B-LOC and I-LOC. Types may begin
+    like labels, as S-Bahn and U-Bahn do.
+    """
     odd = [label for label in labels if not are_of_schemes([label])]
-    n_typed = sum(are_of_schemes([label]) and "-" in label for label in labels)
-    return sorted(odd, key=str) if n_typed > len(odd) else []
+    others = set(labels).difference(odd)
+    letters = {label[0] for label in others} - {OUTSIDE}
+    types = [split_label(label)[1] for label in others if "-" in label]
+    clear = types and (OUTSIDE in others or len(set(types)) < len(types))
+    clear = clear and any(letters <= set(letters_in(name)) for name in TABLE)
+    return sorted(odd, key=str) if clear or are_segment_letters(others) else []
 
 
 def are_chunk_labels(labels):

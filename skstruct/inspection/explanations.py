@@ -4,6 +4,7 @@ They compare scores of labellings of one sequence, sums of the scores of its lab
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils.validation import _num_samples
 
 from skstruct.decoding import make_search, nbest_labels
 from skstruct.input.constraints import clamp
-from skstruct.input.formats import copied_lists
 from skstruct.input.training_set import batch_rows
 from skstruct.inspection.models import check_index, find_tagger, require
 from skstruct.matrices import read_only, to_csr
@@ -136,16 +136,16 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     pd = require("pandas", "explain_token")
     fitted, batch = _take_sequence(estimator, X, index, token)
     best = fitted.codes(fitted.tagger.predict(batch)[0])
-    through, paths = _best_by_label(fitted, batch, token)
     if label is None:
-        others = np.where(np.arange(len(through)) == best[token], -np.inf, through)
-        one, other = best[token], int(others.argmax())
+        others, _ = _best_by_label(fitted, batch, token)
+        others[best[token]] = -np.inf
+        codes = [best[token], int(others.argmax())]
     elif isinstance(label, (tuple, list)) and len(label) == 2:
-        one, other = fitted.codes(list(label)).tolist()
+        codes = fitted.codes(list(label)).tolist()
     else:
-        one, other = best[token], int(fitted.codes([label])[0])
-    _check_pair(fitted.tagger.classes_, token, best[token], one, other, through)
-    paths = paths[[one, other]]
+        codes = [best[token], int(fitted.codes([label])[0])]
+    through, paths = _best_by_label(fitted, batch, token, codes)
+    _check_pair(fitted.tagger.classes_, token, best[token], codes, through)
     totals = defaultdict(lambda: [0.0, 0.0])
     for side, path in enumerate(paths):
         for t, _, kind, name, *_, contribution in _terms(fitted, batch, path):
@@ -153,7 +153,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     rows = [(*key, first, second, first - second) for key, (first, second) in totals.items()]
     rows = [row for row in rows if paths[0][row[0]] != paths[1][row[0]] or row[-1] != 0]
     rows.sort(key=lambda row: -abs(row[-1]))
-    names = fitted.tagger.classes_[[one, other]].tolist()
+    names = fitted.tagger.classes_[codes].tolist()
     return pd.DataFrame(rows, columns=["token", "kind", "name", *names, "difference"])
 
 
@@ -202,14 +202,15 @@ def _features(X, t):
     return zip(X.indices[row], X.data[row], strict=True)
 
 
-def _check_pair(classes, token, best, one, other, through):
+def _check_pair(classes, token, best, codes, through):
     """Raise a ValueError unless two labels differ, and the token can have each of them."""
+    one, other = codes
     if one == other == best:
         raise ValueError(f"Token {token} is labelled {classes[best]} already: pass another label.")
     if one == other:
         raise ValueError(f"Both labels are {classes[one]}: pass two different ones.")
-    for code in (one, other):
-        if np.isneginf(through[code]):
+    for code, score in zip(codes, through, strict=True):
+        if np.isneginf(score):
             raise ValueError(
                 f"Token {token} cannot be labelled {classes[code]}: no labelling is possible then."
             )
@@ -382,26 +383,28 @@ def _without(batch, token, columns):
     )
 
 
-def _best_by_label(fitted, batch, token):
-    """Best labellings of a batch of one sequence in which a token has each label.
+def _best_by_label(fitted, batch, token, codes=None):
+    """Best labellings of a batch of one sequence in which a token has each of some labels.
 
     Parameters
     ----------
     fitted : FittedTagger
     batch : SequenceBatch
     token : int
+    codes : list of int, default=None
+        Codes of the labels. By default those of all.
 
     Returns
     -------
-    scores : ndarray of shape (n_labels,)
+    scores : ndarray of shape (n_codes,)
         Minus infinity where no labelling is possible.
-    paths : ndarray of shape (n_labels, length)
+    paths : ndarray of shape (n_codes, length)
         Codes of the labels.
     """
-    n_labels = len(fitted.tagger.classes_)
-    copies = batch[np.zeros(n_labels, np.int64)]
-    known = np.full((n_labels, batch.n_rows), -1)
-    known[:, token] = np.arange(n_labels)
+    codes = np.arange(len(fitted.tagger.classes_)) if codes is None else np.array(codes)
+    copies = batch[np.zeros(len(codes), np.int64)]
+    known = np.full((len(codes), batch.n_rows), -1)
+    known[:, token] = codes
     rows, chain = batch_rows(copies), read_only(fitted.tagger._chain())
     rows, chain = clamp(rows, chain, known.ravel())
     search = make_search(1, "astar", 1)
@@ -435,7 +438,8 @@ def _take_sequence(estimator, X, index, token=0):
         If there is no such sequence or token, or the sequence is empty.
     """
     # Some formats of sparse matrices have no rows to select.
-    fitted, X = find_tagger(estimator), to_csr(X) if sp.issparse(X) else copied_lists(X)
+    X = to_csr(X) if sp.issparse(X) else list(X) if isinstance(X, Iterator) else X
+    fitted = find_tagger(estimator)
     check_index("index", index, _num_samples(X), "X", "sequences")
     alone = _safe_indexing(X, [index])
     batch = fitted.tagger._read_X(fitted.transform(alone))[1]

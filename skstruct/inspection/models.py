@@ -125,7 +125,8 @@ def check_index(name, value, n, owner, parts, lowest=0):
 
 def codes_of(labels, classes, what):
     """Positions of labels in a list; a ValueError names the first that is not one of `what`."""
-    if isinstance(labels, str) or len(labels) == 0:
+    labels = labels if isinstance(labels, str) else list(labels)
+    if isinstance(labels, str) or not labels:
         raise ValueError(f"labels must be a list of at least one label, got {labels!r}.")
     position = {label: code for code, label in enumerate(classes)}
     unknown = [

@@ -236,7 +236,7 @@ def labels_of_each(y, answers):
     """Labels of each sequence as lists; a ValueError unless as many as answers for its tokens."""
     if y is None:
         raise ValueError("y is None: pass the correct labels.")
-    labels = [_labels_of(labels) for labels in as_list(y)]
+    labels = [_labels_of(labels) for labels in as_list(copied_lists(y))]
     check_lengths(answers, labels)
     return labels
 

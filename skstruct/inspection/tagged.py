@@ -80,9 +80,9 @@ class TaggedText:
     """
 
     def __init__(self, tokens, labels, *, alternatives=None, nbest=None, gold=None):
-        for given in (labels, alternatives, gold):
+        for given, what in ((labels, "labels"), (alternatives, "alternatives"), (gold, "labels")):
             if given is not None:
-                check_lengths(tokens, given)
+                check_lengths(tokens, given, what)
         if nbest is not None and len(nbest) != len(tokens):
             raise ValueError(f"nbest has {len(nbest)} lists for {len(tokens)} sequences.")
         self.tokens = tokens

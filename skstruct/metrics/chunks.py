@@ -124,7 +124,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
             "pass the sequences one by one"
         )
     # With an offset for every label, errors name the position in the sequence.
-    tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1))
+    tokens = StackedLabels("labels", labels, np.arange(len(labels) + 1), flat=True)
     types, (coded,) = _encode([tokens], scheme)
     chunks = _find_chunks(*coded, np.arange(len(labels)) == 0, scheme)
     names = [types[kind] for kind in chunks.kinds]
@@ -217,12 +217,12 @@ def reading_of_labels(classes):
     Raises
     ------
     ValueError
-        If most labels have the letters of a scheme, and one has none.
+        If a label has no letter of a scheme, and the others have.
     """
     if odd := odd_labels(classes):
         raise ValueError(
-            f"Label {odd[0]!r} has no letter of a scheme, as most labels of the model have: its "
-            "chunks are unknown. Correct it in the training data."
+            f"Label {odd[0]!r} has no letter of a scheme, as the other labels have: its chunks are "
+            "unknown. Correct it in the training data."
         )
     scheme = RUNS if scheme_of_classes(classes) == RUNS else "conlleval"
     parsed = [_role_and_type(label, scheme) for label in classes]

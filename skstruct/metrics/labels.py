@@ -52,15 +52,15 @@ def sequences_of(y, name):
     return [as_list(row) for row in rows]
 
 
-def check_lengths(tokens, labels):
+def check_lengths(tokens, labels, what="labels"):
     """Raise a ValueError unless each sequence of tokens has as many labels."""
     if len(tokens) != len(labels):
         raise ValueError(
-            f"There are {len(tokens)} sequences of tokens, but labels for {len(labels)}."
+            f"There are {len(tokens)} sequences of tokens, but {what} for {len(labels)}."
         )
     for i, (sequence, given) in enumerate(zip(tokens, labels, strict=True)):
         if len(sequence) != len(given):
-            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} labels.")
+            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} {what}.")
 
 
 def stack(y, name):

@@ -307,7 +307,7 @@ def _as_dict(header, rows):
 
 
 def _check_zero_division(value):
-    if not isinstance(value, Real):
+    if not isinstance(value, (Real, np.bool_)):
         raise ValueError(f"zero_division must be a number, such as 0.0, got {short_repr(value)}")
 
 

@@ -381,9 +381,10 @@ class CRFTaggerCV(BaseTagger):
         whole = [self._weigh(given)]
         X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch
         split_params, score_params = self._route(sample_weight, params)
-        if not _routes() and sample_weight is not None and takes_weights(self.scorer_):
+        scorer = self.scorer_
+        if not _routes() and sample_weight is not None and takes_weights(scorer):
             score_params = {"sample_weight": weight}
-        data = X, y, given, score_params
+        data = X, y, given, scorer, score_params
         # Splitters may return masks instead of positions.
         positions = np.arange(len(weight))
         splits = [
@@ -421,7 +422,7 @@ class CRFTaggerCV(BaseTagger):
             )
         return {"groups": params.get("groups")}, {}
 
-    def _sweep(self, X, y, training_set, score_params, train, test, l1):
+    def _sweep(self, X, y, training_set, scorer, score_params, train, test, l1):
         """Trials of a fold for all L2 penalties, by penalty."""
         fold, model, part = self._fold(training_set.take(train))
         settings = settings_of(lbfgs.Settings, self._tagger(1.0, l1, tol=self.search_tol))
@@ -443,7 +444,7 @@ class CRFTaggerCV(BaseTagger):
                 tagger = copy(fold).set_params(l2=l2, l1=l1)
                 tagger._set_chain(solution.chain)
                 end = perf_counter()
-                score = as_number(self.scorer_(tagger, *arguments, **params))
+                score = as_number(scorer(tagger, *arguments, **params))
                 times = end - start, perf_counter() - end
                 value = float(solution.history["objective"][-1])
                 converged = solution.reason in ("bound", "gain")

@@ -33,7 +33,7 @@ def scorer_of(tagger, scoring):
         If it is unknown, or a metric, which takes labels.
     """
     if callable(scoring) and list(signature(scoring).parameters)[:2] == ["y_true", "y_pred"]:
-        name = getattr(scoring, "__name__", "the metric")
+        name = getattr(scoring, "__name__", short_repr(scoring))
         raise ValueError(
             f"scoring={name} is a metric of labels; pass a scorer, such as make_scorer({name}) of "
             "sklearn.metrics."

@@ -416,10 +416,6 @@ NAMED, SWAPPED = (
             [(NAMED[:1], [["A"]]), (NAMED[:0], []), (SWAPPED, [["A"], ["B"]])],
             "columns of partition 2 and of partition 0 differ in name or order",
         ),
-        (
-            [(NAMED, [["A"], ["B"]]), ([np.eye(2)], [["A", "B"]])],
-            "columns of partition 1 and of partition 0 differ in name or order",
-        ),
         ([*PARTS, (None, [["A"]])], "Partition 2: X is None; expected a list of sequences"),
         ([*PARTS, (3, [["A"]])], "Partition 2: X is 3; expected a list of sequences"),
         ([*PARTS, ([[{"a": 1}]], None)], "Partition 2: y is None; expected a list of sequences"),

@@ -149,10 +149,10 @@ def test_a_token_may_be_a_blank_of_unicode():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": "0"}, "columns has '0'; columns are counted from 0"),
-        ({"columns": ["word"]}, "columns has 'word'; columns are"),
-        ({"columns": slice(1)}, r"columns has slice\(.*; columns are"),
-        ({"label": "x"}, "label has 'x'; columns are"),
+        ({"columns": "0"}, "columns has '0'; a column is a whole number"),
+        ({"columns": ["word"]}, "columns has 'word'; a column is"),
+        ({"columns": slice(1)}, r"columns has slice\(.*; a column is"),
+        ({"label": "x"}, "label has 'x'; a column is"),
         ({"separator": 3}, "separator must be a string that is not empty, or None, got 3"),
         ({"separator": ""}, "separator must be a string that is not empty, or None, got ''"),
         ({"comment": ""}, "comment must be a prefix of lines, or None, got ''"),

@@ -73,7 +73,8 @@ def test_bad_names():
     for names in ({"O", "B"}, "OB", 3, None):
         with pytest.raises(ValueError, match="names must be an ordered list or a dict"):
             labels_from_ids([[0]], names)
-    for names in ({"O": 0, "B": 2}, {1: "O"}, {"0": "O"}, {"O": 0, "B": 0}):
+    assert labels_from_ids([[1, 0]], {"0": "O", "1": "B"}) == [["B", "O"]]
+    for names in ({"O": 0, "B": 2}, {1: "O"}, {"1": "O"}, {"O": 0, "B": 0}):
         with pytest.raises(ValueError, match=re.escape("numbers of names must be 0, 1, ...")):
             labels_from_ids([[0]], names)
 

@@ -147,7 +147,9 @@ def test_texts_that_do_not_fit(tokens, labels, message):
 
 def test_lists_that_do_not_fit():
     for lists in ({"alternatives": []}, {"alternatives": [[]]}, {"gold": []}, {"nbest": []}):
-        with pytest.raises(ValueError, match=r"labels for 0|but 0 labels|nbest has 0 lists"):
+        with pytest.raises(
+            ValueError, match=r"labels for 0|but 0 alt|tives for 0|nbest has 0 lists"
+        ):
             TaggedText([["a"]], [["O"]], **lists)
     X, y = labelled_sequences(10)
     with pytest.raises(ValueError, match="n_labels must be a positive integer, got -1"):
