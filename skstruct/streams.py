@@ -12,7 +12,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -21,6 +20,7 @@ from skstruct.input.formats import Format, copied_lists, flatten_labels, read_fo
 from skstruct.learning.solver import Patience
 from skstruct.matrices import to_offsets
 from skstruct.taggers.online import PartialFitMixin
+from skstruct.taggers.scoring import scorer_of
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import check_writable, write_whole
@@ -203,7 +203,7 @@ def fit_stream(
     check_count("n_epochs", n_epochs)
     # Before anything is learnt: a round may take hours.
     if X_val is not None:
-        scorer = check_scoring(estimator, scoring)
+        scorer = scorer_of(estimator, scoring)
         X_val, y_val = _read_validation_set(X_val, y_val, vectorizer, scoring)
     loop = _Loop(estimator, patience)
     if checkpoint is not None:

@@ -137,17 +137,19 @@ def _read_predictions(files, layout):
     sequences = read_all(files, layout._replace(label=label, columns=columns))
     y_pred = [_predicted(sequence) for sequence in sequences]
     gold = chain.from_iterable(sequence.y for sequence in sequences)
-    if all(map(_is_number, chain.from_iterable(y_pred))) and not any(map(_is_number, gold)):
+    # With --spans, tokens outside have no probability.
+    found = [label for label in chain.from_iterable(y_pred) if label != "_"]
+    if found and all(map(_is_number, found)) and not any(map(_is_number, gold)):
         raise ValueError(
-            f"{sequences[0].where()}: predictions are numbers, such as {y_pred[0][0]}; --columns "
-            "names the column of the predictions, from 0."
+            f"{sequences[0].where()}: predictions are numbers, such as {found[0]}; --columns names "
+            "the column of the predictions, from 0."
         )
     return sequences, y_pred
 
 
 def _is_number(label):
     """Return True for probabilities as ``skstruct tag`` writes them behind labels."""
-    return re.fullmatch(r"_|(.*/)?\d*\.\d+", str(label)) is not None
+    return re.fullmatch(r"(.*/)?\d*\.\d+", str(label)) is not None
 
 
 def _predicted(sequence):

@@ -320,13 +320,13 @@ def _scorer(plan, y):
 def _cross_validate(plan, model, sequences):
     """Print the scores of the folds."""
     name, scorer = _scorer(plan, [sequence.y for sequence in sequences])
+    if not plan.reranks:
+        # Other processes need no lines.
+        sequences = [sequence._replace(raw=None) for sequence in sequences]
     folds = (
         [[sequences[i] for i in part] for part in parts]
         for parts in KFold(plan.cv).split(sequences)
     )
-    if not plan.reranks:
-        # Other processes need no lines.
-        sequences = [sequence._replace(raw=None) for sequence in sequences]
     parallel = Parallel(n_jobs=plan.jobs)
     scores = np.array(parallel(delayed(_score_of_fold)(model, scorer, *fold) for fold in folds))
     for number, score in enumerate(scores, start=1):

@@ -322,8 +322,10 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         """Feature dicts of the label sequences of sequence `i`."""
         candidates = []
         for number, labelling in enumerate(found):
-            features = {} if features_of is None else _call(features_of, x, labelling.labels, i)
-            features = () if features is None else features
+            features = None
+            if features_of is not None:
+                features = _call(features_of, x, labelling.labels, i)
+            features = {} if features is None else features
             if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
                 raise ValueError(
                     f"Sequence {i}: features returned {short_repr(features)}; expected a dict or "

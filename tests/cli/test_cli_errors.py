@@ -792,6 +792,8 @@ def test_labels_that_no_column_can_hold(label, folder, tmp_path):
 def test_predictions_are_in_the_column_that_is_named(folder):
     text = b"a X A A 0.9\nb Y B B 0.8\n"
     assert "predictions are numbers, such as 0.9; --columns" in fails("evaluate", text=text)
+    assert "are numbers, such as 0.9; " in fails("evaluate", text=b"a X A _\nb Y B 0.9\n")
+    assert "accuracy: 0.5000" in run("evaluate", text=b"a X _\nb _ _\n").out
     ran = run("evaluate", "--label", "2", "--columns", "3", text=text)
     assert "token accuracy: 1.0000" in ran.out
 

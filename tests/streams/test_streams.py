@@ -30,7 +30,7 @@ from skstruct import (
     TemplateVectorizer,
 )
 from skstruct.inspection import TrainingCurveDisplay
-from skstruct.metrics import chunk_f1_scorer
+from skstruct.metrics import chunk_f1_score, chunk_f1_scorer
 from skstruct.streams import fit_stream, iter_batches
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils import memory
@@ -408,6 +408,7 @@ def test_invalid_arguments(tagger, options, message):
     ("options", "message"),
     [
         ({"scoring": "chunk_f1"}, "'scoring' parameter"),
+        ({"scoring": chunk_f1_score}, r"make_scorer\(chunk_f1_score\)"),
         ({"scoring": ["accuracy"]}, r"scoring must be a str or a callable, got \['accuracy'\]"),
         ({"y_val": Y_VAL[:-1]}, "X_val, y_val: X has 40 sequences, but y_val has labels for 39"),
         ({"y_val": [*Y_VAL[:-1], []]}, "X_val, y_val: Sequence 39 has . tokens, but 0 labels"),
