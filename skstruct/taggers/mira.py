@@ -292,12 +292,14 @@ def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
             loss = missing[k]
         if np.isnan(loss):
             break
+    # Also without a loss: a beam that misses the correct labelling may find only others that score
+    # less by the margin.
+    clear_difference(length, difference)
     if loss > 0.0:
         products = inner_products(
             edges, rows, sample, gold, labels[:n_found], margin.fit_intercept, margin.slots
         )
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
-        clear_difference(length, difference)
         weights, first = margin.token_weight, sample[0]
         for k in range(n_found):
             if multipliers[k] != 0.0:

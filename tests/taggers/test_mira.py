@@ -41,7 +41,7 @@ def multipliers_of(A, missing, cap, n_passes):
     return a
 
 
-def mira_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, C, hamming, n_passes,
+def mira_twin(X, y, sample_weight, epoch_orders, *, n_labels, search, C, hamming, n_passes,
               intercept):  # fmt: skip
     shapes = naive.zero_weights(n_labels, X[0].shape[1])
     w, total, n_seen = np.zeros(sum(part.size for part in shapes)), 0.0, 0
@@ -57,7 +57,7 @@ def mira_twin(X, y, sample_weight, epoch_orders, *, n_labels, n_best, C, hamming
                 continue
             weights = unflatten(w)
             scores = naive.emission_scores(X[i], weights)
-            found = naive.n_best(scores, weights.transition, n_best)
+            found = search(scores, weights.transition)
             gold = flat_features(X[i], y[i], n_labels, intercept)
             D = [gold - flat_features(X[i], labels, n_labels, intercept) for labels, _ in found]
             wrong = [sum(a != b for a, b in zip(labels, y[i], strict=True)) for labels, _ in found]
@@ -81,22 +81,32 @@ def without_ties(problem):
 @given(
     online_problems(),
     st.integers(1, 6),
+    st.sampled_from([None, 0, 2]),
     st.booleans(),
     st.booleans(),
     st.sampled_from(["hamming", "zero_one"]),
     st.sampled_from([0.05, 10.0]),
 )
 def test_every_step_of_the_sequential_update_is_the_twins(
-    problem, n_best, average, intercept, cost, C
+    problem, n_best, wider, average, intercept, cost, C
 ):
     batch, y, sample_weight = without_ties(problem)
+    # A narrow beam may miss the correct labelling, and find only others that score less.
+    width = None if wider is None else n_best + wider
     tagger = MIRATagger(
         n_best=n_best, C=C, cost=cost, update="sequential", average=average,
-        fit_intercept=intercept, max_iter=1, tol=None, random_state=5,
+        search="astar" if width is None else "beam", beam_width=width or 100,
+        fit_intercept=intercept, max_iter=2, tol=None, random_state=5,
     ).fit(batch, y, sample_weight)  # fmt: skip
+
+    def search(scores, transition):
+        if width is None:
+            return naive.n_best(scores, transition, n_best)
+        return naive.beam(scores, transition, width, n_best)
+
     last, mean = mira_twin(
-        list(batch), y, sample_weight, visiting_orders(len(y), 1, 5), n_labels=len(tagger.classes_),
-        n_best=n_best, C=C, hamming=cost == "hamming", n_passes=1, intercept=intercept,
+        list(batch), y, sample_weight, visiting_orders(len(y), 2, 5), n_labels=len(tagger.classes_),
+        search=search, C=C, hamming=cost == "hamming", n_passes=1, intercept=intercept,
     )  # fmt: skip
     for found, expected in zip(naive.weights_of(tagger), mean if average else last, strict=True):
         assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
