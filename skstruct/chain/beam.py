@@ -31,7 +31,8 @@ def beam_nbest(rows, length, edges, beam_width, n_best, labels, path_scores):
     At every token the `beam_width` best prefixes are kept, whatever state they end with. A sequence
     is missed if one of its prefixes is not among them, so the search is exact only if no more
     prefixes are possible. Sequences with a score of minus infinity are left out, unless every
-    prefix in the beam has reached a dead end.
+    prefix in the beam has reached a dead end. Where no state can follow at all, none is found, and
+    the best score is minus infinity.
 
     Parameters
     ----------
@@ -83,6 +84,8 @@ def beam_nbest(rows, length, edges, beam_width, n_best, labels, path_scores):
                     total, p, s, state[t - 1], n_current, current, parent[t], state[t]
                 )
     n_found = min(n_best, n_current)
+    if n_found == 0:
+        path_scores[0] = -np.inf
     while n_found > 1 and current[n_found - 1] == -np.inf:
         n_found -= 1
     for m in range(n_found):

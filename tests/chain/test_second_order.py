@@ -242,6 +242,24 @@ def test_forbidden_pairs_forbid_triples(fitted):
     assert np.isfinite(tagger.transition2_).all()
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_beam_comes_back_from_labels_that_none_may_follow(width):
+    X = [[{"w": w} for w in words] for words in (["1", "2", "."], ["2", "1", "."], ["1"] * 3)]
+    y = [["A", "B", "."], ["B", "A", "."], ["A", "A", "B"]]
+    allowed = np.array([[False] * 3, [True] * 3, [True] * 3])
+    tagger = CRFTagger(order=2, constraint=allowed, l2=0.1).fit(X, y)
+    first_is_a_dead_end = [[{"w": w} for w in (".", "1", "2", ".")]] * 30
+    for found in tagger.predict_nbest(first_is_a_dead_end, 1, search="beam", beam_width=width):
+        assert len(found) == 1
+        assert "." not in found[0].labels[:-1]
+    sapo = SAPOTagger(
+        order=2, constraint=allowed, search="beam", n_best=1, beam_width=width, max_iter=3,
+        tol=None, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert sapo.history_["loss"][0] > 0
+    assert sapo.coef_.any()
+
+
 def test_sums_under_a_constraint_stay_in_the_linear_domain():
     rng, length = np.random.default_rng(0), 4
     chain = SecondOrderChain(
