@@ -235,7 +235,7 @@ def _check_finite(X, offsets, kind):
         )
 
 
-def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
+def encode_labels(y, batch, format, classes=None, *, sample_weight=None, name="y", partial=False):
     """Classes and integer codes of the labels `y` of a batch.
 
     Parameters
@@ -248,6 +248,8 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
         Format of X.
     classes : ndarray of shape (n_classes,), default=None
         Sorted classes. By default, the labels that occur.
+    sample_weight : ndarray of shape (n_sequences,), default=None
+        Weights of the sequences. Labels of those of weight 0 may be any, and are taken as unknown.
     name : str, default="y"
         Name of the labels in messages.
     partial : bool, default=False
@@ -269,6 +271,9 @@ def encode_labels(y, batch, format, classes=None, *, name="y", partial=False):
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
     labels, dtype = flatten_labels(y, batch.offsets, format, name, partial)
+    if sample_weight is not None and not sample_weight.all():
+        counts = np.repeat(sample_weight > 0, batch.lengths).tolist()
+        labels = [label if count else None for label, count in zip(labels, counts, strict=True)]
     if classes is None:
         if not labels:
             raise ValueError("Found no token: every sequence is empty.")

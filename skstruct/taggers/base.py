@@ -26,7 +26,6 @@ from skstruct.input.training_set import (
     TrainingSet,
     batch_rows,
     check_partial,
-    classes_that_occur,
     empty_unweighted,
     has_token_weights,
     read_sample_weight,
@@ -385,18 +384,18 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         if reset:
             # Attributes of an earlier fit belong to other features and classes.
             self._forget("_state", "_turn", DERIVED, *LEARNT)
-        self.classes_, labels = encode_labels(y, batch, format, classes, partial=True)
         if has_token_weights(sample_weight):
             sample_weight, token_weight = self._read_token_weights(sample_weight, batch.lengths)
         else:
             sample_weight, token_weight = read_sample_weight(sample_weight, len(batch)), np.empty(0)
         require_weight(sample_weight, batch.lengths)
+        self.classes_, labels = encode_labels(
+            y, batch, format, classes, sample_weight=sample_weight, partial=True
+        )
         if not sample_weight.all():
             if len(token_weight):
                 token_weight = token_weight[np.repeat(sample_weight > 0, batch.lengths)]
             batch, labels = empty_unweighted(batch, labels, sample_weight)
-            if classes is None:
-                self.classes_, labels = classes_that_occur(self.classes_, labels)
             if reset:
                 batch = self._keep_features_of(batch)
         self._check_labels(labels, batch.offsets)

@@ -75,12 +75,22 @@ def test_partial_fit(name, task):
     one, other = LEARNERS[name](class_weight=None), LEARNERS[name](class_weight=None)
     for _ in range(2):
         one.partial_fit(X, y, sample_weight=weight)
-        # After the first call, labels have to be those of the classes.
-        known = [[label if label != "Z" else "A" for label in labels] for labels in all_y]
-        other.partial_fit(all_X, known, sample_weight=all_weight)
+        other.partial_fit(all_X, all_y, sample_weight=all_weight)
     for tagger in (one, other):
         assert tagger.coef_.any()
     assert learnt_by(one) == learnt_by(other)
+
+
+@pytest.mark.parametrize("name", ["CRF", "SDCA", "perceptron"])
+def test_labels_without_a_weight_need_not_be_known(name, task):
+    (X, y, weight), (all_X, all_y, all_weight) = task
+    one, other = (LEARNERS[name]().set_params(warm_start=True) for _ in range(2))
+    for _ in range(2):
+        one.fit(X, y, weight)
+        other.fit(all_X, all_y, all_weight)
+    assert learnt_by(one) == learnt_by(other)
+    with pytest.raises(ValueError, match="label 'Z' is not among the classes"):
+        other.fit(all_X, all_y)
 
 
 def batches(dense, transitions, lengths):
