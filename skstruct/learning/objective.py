@@ -21,7 +21,7 @@ from skstruct.learning.layout import (
     without_first_tokens,
 )
 from skstruct.learning.likelihood import Likelihood
-from skstruct.matrices import pieces
+from skstruct.matrices import pieces, writable
 
 # A batch method takes over when dual-free ascent is within this share of the objective, by a
 # generous estimate, or after so many epochs. It takes over sooner from a slow ascent: one whose
@@ -555,7 +555,8 @@ class ParameterVector:
         of_features = dict(zip(parts.of_features, self._rows, strict=True))
         for name, part, weights in zip(parts._fields, parts, forbid(chain, None), strict=True):
             if name in of_features:
-                copy_rows(part, *of_features[name], weights, True)
+                # The same kernel writes the weights of a finished fit.
+                copy_rows(part, *of_features[name], writable(weights), True)
             else:
                 part[...] = weights
         theta[self.pinned] = 0.0

@@ -3,6 +3,7 @@
 import warnings
 from itertools import pairwise
 
+import joblib
 import naive
 import numpy as np
 import pytest
@@ -340,6 +341,15 @@ def many_tokens():
     """Enough tokens for the stochastic start."""
     X, y = load_addresses(return_X_y=True)
     return WordVectorizer().fit_transform(X), y
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 2}, {"l1": 0.1}, {"fit_intercept": False}])
+def test_a_warm_start_goes_on_from_a_memory_map(small, params, tmp_path):
+    X, y = small
+    tagger = CRFTagger(l2=0.1, warm_start=True, **params).fit(X, y)
+    (path, *_) = joblib.dump(tagger, tmp_path / "tagger.joblib")
+    mapped = joblib.load(path, mmap_mode="r").fit(X, y)
+    assert_array_equal(mapped.coef_, tagger.fit(X, y).coef_)
 
 
 @pytest.mark.parametrize(("before", "l2"), [(1.0, 0.7), (0.3, 1.0), (10.0, 0.3), (0.1, 10.0)])
