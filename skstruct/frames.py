@@ -23,6 +23,42 @@ def is_frame(X):
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
+def names_of(columns):
+    """Names of the columns of a data frame, as scikit-learn keeps them: None unless all are str."""
+    return list(columns) if all(isinstance(name, str) for name in columns) else None
+
+
+def same_columns(frames, first=None):
+    """Check that data frames have the same columns.
+
+    Parameters
+    ----------
+    frames : iterable of (int, data frame)
+        Numbers of sequences, and their tokens.
+    first : (int, list), default=None
+        Number and columns of an earlier one.
+
+    Returns
+    -------
+    first : (int, list) or None
+        Number and columns of the first one.
+    """
+    for i, frame in frames:
+        columns = list(frame.columns)
+        first = first or (i, columns)
+        if columns != first[1]:
+            raise ValueError(
+                f"The columns of sequence {i} differ from those of sequence {first[0]}."
+            )
+    return first
+
+
+def columns_of_sequences(sequences):
+    """Names of the columns if sequences are data frames, which must have the same; else None."""
+    first = same_columns((i, frame) for i, frame in enumerate(sequences) if is_frame(frame))
+    return None if first is None else names_of(first[1])
+
+
 def refuse_frame(X):
     """Raise an error for a data frame where sequences are expected."""
     if is_frame(X):
@@ -256,11 +292,11 @@ def _read_features(frame, columns, wanted):
     """Matrix of the features in columns, in the order of the rows, and their names."""
     if not columns:
         raise ValueError("The frame has no column with features: pass columns.")
-    read = {}
+    read, wanted = {}, None if wanted is None else list(wanted)
     for name in columns:
         if not isinstance(name, str):
             raise ValueError(f"The name {name!r} of a column is not a string.")
-        read[name] = _read_feature(frame, name)
+        read[name] = _read_feature(frame, name, wanted)
     names = list(chain.from_iterable(found for _, found in read.values()))
     twice = next((name for name, n in Counter(names).items() if n > 1), None)
     if twice is not None:
@@ -268,21 +304,27 @@ def _read_features(frame, columns, wanted):
     X = hstack([block for block, _ in read.values()])
     if wanted is None:
         return X, names
-    wanted = list(wanted)
     texts = tuple(f"{name}:" for name, (block, _) in read.items() if sp.issparse(block))
     position = dict(zip(names, range(len(names)), strict=True))
     for name in wanted:
         if name not in position and not (isinstance(name, str) and name.startswith(texts)):
-            raise ValueError(f"The columns {columns} do not have the feature {name!r}.")
+            message = f"The columns {columns} do not have the feature {name!r}."
+            for column in names:
+                if str(name).startswith(f"{column}:"):
+                    message += f" The values of {column!r} are not strings: convert them."
+            raise ValueError(message)
     # The column after all others, of zeros, is that of strings that do not occur.
     columns = [position.get(name, len(names)) for name in wanted]
     return hstack([X, np.zeros((X.shape[0], 1))])[:, columns], wanted
 
 
-def _read_feature(frame, name):
+def _read_feature(frame, name, wanted):
     """Matrix of the features of one column, and their names."""
     column, missing = _column(frame, name)
     values = column.to_numpy()
+    if missing.all() and wanted is not None and name not in wanted:
+        # Readers of files take a column without values for one of numbers.
+        return sp.csr_matrix((len(values), 0)), []
     if values.dtype.kind in "mM":
         raise ValueError(f"The column {name!r} has dates or times; {_KINDS}: convert them.")
     if values.dtype.kind in "iuf":

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
-from skstruct.frames import FrameConversions
+from skstruct.frames import FrameConversions, columns_of_sequences, is_frame, names_of
 from skstruct.matrices import (
     as_matrix,
     canonical,
@@ -57,18 +57,19 @@ class SequenceBatch(FrameConversions):
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix, sparse array} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, sparse array, data frame} of shape (n_rows, n_features)
         Stacked rows. Sparse input becomes a CSR matrix, dense input a C-ordered array; dtypes
         other than float32 and float64 become float64. Sparse values that are all 1 share the
         memory of one number, and are read-only. The matrix is not changed.
     offsets : array-like of shape (n_sequences + 1,)
         Row number at which each sequence starts, and the number of rows at the end. Copied.
     feature_names : array-like of shape (n_features,), default=None
-        Names of the columns. Taggers keep them as ``feature_names_in_``.
+        Names of the columns. Taggers keep them as ``feature_names_in_``. By default, those of the
+        columns if `X` is a data frame, and they are strings.
     transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), default=None
         Features of transitions: row ``t`` has those of the step from row ``t - 1`` to row ``t``.
         Taggers learn a weight for each of them and each pair of labels. Rows of first tokens are
-        ignored.
+        ignored, but must be finite.
     keep_zeros : bool, default=False
         Keep the zeros that a sparse `X` stores, as features with the value zero (see Notes).
 
@@ -125,6 +126,8 @@ class SequenceBatch(FrameConversions):
     def __init__(
         self, X, offsets, *, feature_names=None, transition_X=None, keep_zeros=False
     ) -> None:
+        if feature_names is None and is_frame(X):
+            feature_names = names_of(X.columns)
         X = as_matrix(X)
         self.offsets = read_offsets(offsets, X.shape[0])
         self.X = canonical(X, place=self._place, keep_zeros=keep_zeros)
@@ -212,9 +215,9 @@ default=None
         Parameters
         ----------
         sequences : iterable of {array-like, sparse matrix} of shape (length_i, n_features)
-            All dense or all sparse, with the same number of columns.
+            All dense or all sparse, with the same columns.
         feature_names : array-like of shape (n_features,), default=None
-            Names of the columns.
+            Names of the columns. By default, those of the columns if sequences are data frames.
 
         Returns
         -------
@@ -224,8 +227,11 @@ default=None
         ------
         ValueError
             If there is no sequence, or if one is not two-dimensional or differs from the first in
-            its number of columns; the message names it.
+            its columns; the message names it.
         """
+        sequences = list(sequences)
+        if feature_names is None:
+            feature_names = columns_of_sequences(sequences)
         return cls.from_lengths(*stack_sequences(sequences), feature_names=feature_names)
 
     @classmethod

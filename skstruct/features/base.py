@@ -1,12 +1,13 @@
 """What vectorisers that learn have in common: `fit`, and a warning of data unlike the training."""
 
 import warnings
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 
 from skstruct.sequences import ReturnsBatches, SequenceBatch
+from skstruct.utils.declared import Strings
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, as_one_task
 
@@ -33,6 +34,8 @@ class LearningVectorizer(
 
     A subclass defines ``_fit(X)``, which learns from sequences and returns their batch.
     """
+
+    _stored: ClassVar[dict] = {"feature_names_in_": Strings(np.ndarray)}
 
     def fit(self, X, y=None) -> Self:
         """Learn the features of tokens.
@@ -80,6 +83,18 @@ class LearningVectorizer(
             As in `fit`.
         """
         return self._fit(X)
+
+
+def names_in(vectorizer):
+    """Names of the columns of the data frames that a vectoriser was fitted to; None without any."""
+    return vars(vectorizer).get("feature_names_in_")
+
+
+def keep_names_in(vectorizer, names):
+    """Keep the names of the columns of data frames; None forgets those of an earlier fit."""
+    vars(vectorizer).pop("feature_names_in_", None)
+    if names is not None:
+        vectorizer.feature_names_in_ = np.array(names, dtype=object)
 
 
 def warn_of_unseen_attributes(matrix, n_given):

@@ -9,6 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from skstruct.features.tokens import iterate_level
+from skstruct.frames import is_frame, names_of, same_columns
 from skstruct.input.formats import copied
 from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
@@ -30,6 +31,8 @@ class TokenColumns:
         Read once, keeping only the distinct tokens.
     wanted : callable
         Function from the number of columns, once it is known, to the columns to encode.
+    names : array-like of str, default=None
+        Names that columns of data frames must have, if they have names.
 
     Attributes
     ----------
@@ -41,10 +44,14 @@ class TokenColumns:
         Token at which each sequence starts.
     n_columns : int or None
         Number of columns of a token. None if all sequences are empty.
+    names : list of str or None
+        Names of the columns, if sequences are data frames with names.
     """
 
-    def __init__(self, X, wanted):
+    def __init__(self, X, wanted, names=None):
         self.n_columns = None
+        self._expected = names
+        self._first_frame = None
         self._wanted = wanted
         self._columns = []
         self._number = defaultdict(count().__next__)
@@ -78,6 +85,7 @@ class TokenColumns:
         if set(map(type, chunk)) <= {list, tuple}:
             chunk = list(map(tuple, chunk))
         else:
+            self._check_frames(chunk, first)
             chunk = [_as_tokens(sequence, i) for i, sequence in enumerate(chunk, start=first)]
         lengths += map(len, chunk)
         tokens = list(chain.from_iterable(chunk))
@@ -95,6 +103,20 @@ class TokenColumns:
             number.default_factory = count(n_known).__next__
             which = _look_up(number, self._as_plain(chunk, first))
         return which
+
+    @property
+    def names(self):
+        """Names of the columns of data frames; None without any."""
+        return None if self._first_frame is None else names_of(self._first_frame[1])
+
+    def _check_frames(self, chunk, first):
+        frames = ((i, part) for i, part in enumerate(chunk, start=first) if is_frame(part))
+        self._first_frame = same_columns(frames, self._first_frame)
+        if self._expected is not None and self.names not in (None, list(self._expected)):
+            raise ValueError(
+                f"Sequence {self._first_frame[0]} has the columns {self.names}, but the vectorizer "
+                f"was fitted on {list(self._expected)}."
+            )
 
     def _are_plain(self, tokens):
         """Return True for strings, or tuples of strings, with the right number of columns."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.base import LearningVectorizer
+from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.columns import TokenColumns
 from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
@@ -51,6 +51,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     ----------
     n_dimensions_ : int
         Length of the vectors.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, if sequences are data frames.
 
     See Also
     --------
@@ -92,7 +94,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     def _fit(self, X):
         """Learn the length of the vectors; return the batch."""
-        rows, bounds = self._vectorize(X, None)
+        rows, bounds, names = self._vectorize(X, None)
+        keep_names_in(self, names)
         self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
@@ -117,7 +120,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             or a token is invalid.
         """
         check_is_fitted(self)
-        rows, bounds = self._vectorize(X, self.n_dimensions_)
+        rows, bounds, _ = self._vectorize(X, self.n_dimensions_, names_in(self))
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
@@ -140,10 +143,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         ]
         return np.array(names, dtype=object)
 
-    def _vectorize(self, X, n_dimensions):
-        """Matrix of the vectors of all tokens, and the offsets of the sequences."""
+    def _vectorize(self, X, n_dimensions, names=None):
+        """Matrix of the vectors of all tokens, offsets, and names of columns of data frames."""
         offsets, dtype = self._checked_offsets(), check_float_dtype(self.dtype)
-        words, codes, bounds = self._read(X)
+        words, codes, bounds, names = self._read(X, names)
         table = self._look_up(words, n_dimensions, dtype)
         n_dimensions = table.shape[1]
         vectors = np.zeros((len(codes), len(offsets) * n_dimensions), dtype)
@@ -153,10 +156,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             inside = (first <= rows + offset) & (rows + offset < end)
             columns = slice(number * n_dimensions, (number + 1) * n_dimensions)
             vectors[inside, columns] = table[codes[rows[inside] + offset]]
-        return vectors, bounds
+        return vectors, bounds, names
 
-    def _read(self, X):
-        """Distinct words, the number of each token's word, and the offsets of the sequences."""
+    def _read(self, X, names):
+        """Distinct words, the number of each token's word, offsets, and names of columns."""
         column = 0 if isinstance(self.column, str) else self.column
         if isinstance(self.column, str) and not isinstance(X, (str, bytes, Mapping)):
             X = (_words(list(sequence), i, self.column) for i, sequence in enumerate(copied(X)))
@@ -166,9 +169,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 raise ValueError(f"column={column}, but tokens have {width} column(s).")
             return [column % width]
 
-        columns = TokenColumns(X, wanted)
+        columns = TokenColumns(X, wanted, names)
         codes = next(iter(columns.codes.values()), np.empty(0, np.int32))
-        return next(iter(columns.values.values()), []), codes, columns.offsets
+        words = next(iter(columns.values.values()), [])
+        return words, codes, columns.offsets, columns.names
 
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words, with zeros for words without a vector."""

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skstruct.frames import is_frame
+from skstruct.frames import columns_of_sequences, is_frame
 from skstruct.matrices import as_rows, refuse_times, to_csr
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
@@ -181,24 +181,13 @@ def _rectangular(X):
 
 def _stack(X):
     """Stack one matrix for each sequence; an empty list is a sequence without rows."""
-    names = _column_names(X)
+    names = columns_of_sequences(X)
     matrices = [as_rows(sequence, i) for i, sequence in enumerate(X)]
     first = next(m for m in matrices if m.ndim == 2)
     empty = 0, first.shape[1]
     nothing = sp.csr_matrix(empty, dtype=first.dtype) if sp.issparse(first) else first[:0]
     matrices = [nothing if m.ndim == 1 and m.shape[0] == 0 else m for m in matrices]
     return _finite(SequenceBatch.from_sequences(matrices, feature_names=names))
-
-
-def _column_names(X):
-    """Names of the columns if sequences are data frames, which must have the same."""
-    columns = {i: list(frame.columns) for i, frame in enumerate(X) if is_frame(frame)}
-    first = next(iter(columns), None)
-    for i, names in columns.items():
-        if names != columns[first]:
-            raise ValueError(f"The columns of sequence {i} differ from those of sequence {first}.")
-    known = columns and all(isinstance(name, str) for name in columns[first])
-    return columns[first] if known else None
 
 
 def _stack_grid(X):

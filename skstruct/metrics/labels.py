@@ -115,6 +115,22 @@ def check_types(tokens, allowed, complaint):
         tokens.fail(position, _NO_LABEL if tokens.labels[position] is None else complaint)
 
 
+def _refuse_strings_beside_numbers(true, pred):
+    """Raise a ValueError if one side has strings only, and the other one numbers only."""
+    kinds = [set(map(type, tokens.labels)) - {type(None)} for tokens in (true, pred)]
+    are_strings = [{issubclass(kind, str) for kind in found} for found in kinds]
+    if are_strings in ([{True}, {False}], [{False}, {True}]):
+        raise ValueError(
+            f"y_true has labels such as {short_repr(_first_label(true))}, but y_pred such as "
+            f"{short_repr(_first_label(pred))}: a string and a number are never equal; convert "
+            "the labels of one side."
+        )
+
+
+def _first_label(tokens):
+    return next(label for label in tokens.labels if label is not None)
+
+
 def weigh_sequences(sample_weight, n_sequences):
     """Weights of the sequences as an array, all one by default."""
     weights = read_sample_weight(sample_weight, n_sequences)
@@ -152,6 +168,7 @@ def compare_tokens(y_true, y_pred, *, partial=False):
         False where `partial` and the correct label is None.
     """
     true, pred = stack_both(y_true, y_pred)
+    _refuse_strings_beside_numbers(true, pred)
     n, known = len(true.labels), np.ones(len(true.labels), bool)
     if partial and type(None) in set(map(type, true.labels)):
         known = np.fromiter((label is not None for label in true.labels), bool, n)
@@ -185,8 +202,9 @@ def token_accuracy_score(y_true, y_pred, *, sample_weight=None):
     ------
     ValueError
         If `y_true` and `y_pred` are empty or differ in number or lengths of sequences, if they are
-        a sequence without the list around it, if a label is neither a str nor a number, all
-        correct labels are unknown, a weight is not finite, or all weights are zero.
+        a sequence without the list around it, if a label is neither a str nor a number, one side
+        has strings and the other numbers, all correct labels are unknown, a weight is not finite,
+        or all weights are zero.
 
     Examples
     --------

@@ -388,10 +388,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             sample_weight, token_weight = self._read_token_weights(sample_weight, batch.lengths)
         else:
             sample_weight, token_weight = read_sample_weight(sample_weight, len(batch)), np.empty(0)
-        require_weight(sample_weight, batch.lengths)
         self.classes_, labels = encode_labels(
             y, batch, format, classes, sample_weight=sample_weight, partial=True
         )
+        require_weight(sample_weight, batch.lengths)
         if not sample_weight.all():
             if len(token_weight):
                 token_weight = token_weight[np.repeat(sample_weight > 0, batch.lengths)]

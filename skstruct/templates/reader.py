@@ -93,9 +93,11 @@ class TemplateReader:
         returns the same of the new column: distinct values and their positions.
     width : int, default=None
         Number of columns that tokens must have. None: as many as the template reads, or more.
+    names : array-like of str, default=None
+        Names that columns of data frames must have.
     """
 
-    def __init__(self, X, lines, functions, vocabulary=None, *, derive=(), width=None):
+    def __init__(self, X, lines, functions, vocabulary=None, *, derive=(), width=None, names=None):
         self.lines = None if callable(lines) else lines
         self._width = width
         self._make_lines = lines
@@ -105,8 +107,8 @@ class TemplateReader:
         self._numbers = ValueNumbers(vocabulary)
         if self.lines is not None:
             self._set_lines(lines)
-        columns = TokenColumns(X, self._wanted)
-        self.n_columns = columns.n_columns
+        columns = TokenColumns(X, self._wanted, names)
+        self.n_columns, self.names = columns.n_columns, columns.names
         self.offsets = columns.offsets
         self.n_rows = int(columns.offsets[-1])
         if self.lines is None:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.base import LearningVectorizer
+from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.dicts import as_dicts
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.templates.learnt import StoredFeatures, learn_features, merge_features
@@ -37,10 +37,10 @@ class BaseTemplateVectorizer(
         "n_jobs": [Integral, None],
     }
 
-    def _read(self, X, lines, vocabulary=None, width=None):
+    def _read(self, X, lines, vocabulary=None, **columns):
         """Read the columns of X that the template uses."""
         derive = self._derived_columns()
-        return TemplateReader(X, lines, self._functions(), vocabulary, derive=derive, width=width)
+        return TemplateReader(X, lines, self._functions(), vocabulary, derive=derive, **columns)
 
     def _given_lines(self):
         """Lines of the template, or a function that makes them from the number of columns."""
@@ -100,7 +100,7 @@ class LearningTemplateVectorizer(
         if reader.observes_transitions:
             observer = reader.for_transitions()
             transitions, transition_matrix = learn_features(observer, min_freq, dtype)
-        self._keep(reader.n_columns, features, transitions)
+        self._keep(reader.n_columns, features, transitions, reader.names)
         return SequenceBatch._of_valid(matrix, reader.offsets, transition_X=transition_matrix)
 
     def _choose_lines(self, reader):
@@ -133,7 +133,7 @@ class LearningTemplateVectorizer(
         )
         if features.n_features_ == 0:
             raise self._none_frequent()
-        self._keep(parts[0].n_columns_, features, None)
+        self._keep(parts[0].n_columns_, features, None, names_in(parts[0]))
         return columns
 
     @reads_one_fit
@@ -154,7 +154,8 @@ class LearningTemplateVectorizer(
         Raises
         ------
         ValueError
-            If there is no sequence, or a token is invalid or has a different number of columns.
+            If there is no sequence, a token is invalid or has a different number of columns, or
+            data frames have other columns than in `fit`.
 
         Warns
         -----
@@ -162,7 +163,8 @@ class LearningTemplateVectorizer(
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         check_is_fitted(self)
-        reader = self._read(X, self.template_, self._features.vocabulary, self.n_columns_)
+        columns = {"width": self.n_columns_, "names": names_in(self)}
+        reader = self._read(X, self.template_, self._features.vocabulary, **columns)
         dtype = check_float_dtype(self.dtype)
         matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
         if self._transitions is not None:
@@ -226,9 +228,10 @@ class LearningTemplateVectorizer(
 
         return as_dicts(batch, self.n_features_, names_of)
 
-    def _keep(self, n_columns, features, transitions):
+    def _keep(self, n_columns, features, transitions, names=None):
         with draft_of(self) as draft:
             draft.n_columns_, draft._features, draft._transitions = n_columns, features, transitions
+            keep_names_in(draft, names)
 
     @property
     def template_(self):
@@ -303,6 +306,8 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
         Number of columns of a token.
     n_features_ : int
         Number of features of tokens.
+    feature_names_in_ : ndarray of shape (n_columns_,)
+        Names of the columns, if sequences are data frames.
 
     See Also
     --------

@@ -1,5 +1,6 @@
 """Data frames with one token a row: batches of them, and predictions beside them."""
 
+import pickle
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
+from sklearn.base import clone
 
 from skstruct import (
     CRFTagger,
@@ -19,6 +21,7 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
+    WordVectorizer,
 )
 
 TABLE = {
@@ -118,6 +121,78 @@ def test_new_tokens_get_the_features_of_the_tagger(make):
         SequenceBatch.from_frame(
             new, "doc_id", columns=["token", "title"], feature_names=tagger.feature_names_in_
         )
+
+
+@pytest.mark.parametrize("values", [[None, None], [np.nan, np.nan], pd.Categorical([None, None])])
+def test_a_column_of_strings_may_be_without_values(values):
+    frame = pd.DataFrame({"doc_id": [1, 1], "token": ["a", "b"], "before": [None, "a"]})
+    known = SequenceBatch.from_frame(frame, "doc_id").feature_names
+    new = pd.DataFrame({"doc_id": [1, 1], "token": ["b", "a"], "before": values})
+    batch = SequenceBatch.from_frame(new, "doc_id", feature_names=known)
+    expected = [[name == token for name in known] for token in ("token:b", "token:a")]
+    assert_array_equal(batch.X.toarray(), expected)
+    with pytest.raises(ValueError, match="values of 'before' are not strings: convert them"):
+        SequenceBatch.from_frame(new.assign(before=[1, 2]), "doc_id", feature_names=known)
+    with pytest.raises(ValueError, match="Row 0: the number 'before' is missing"):
+        SequenceBatch.from_frame(new.assign(before=[np.nan, 1]), "doc_id", feature_names=known)
+
+
+BATCHES_OF_FRAMES = {
+    "from_sequences": SequenceBatch.from_sequences,
+    "from_lengths": lambda frames: SequenceBatch.from_lengths(
+        pd.concat(frames), list(map(len, frames))
+    ),
+    "init": lambda frames: SequenceBatch(
+        pd.concat(frames), np.cumsum([0, *map(len, frames)])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", BATCHES_OF_FRAMES)
+def test_batches_keep_the_names_of_columns(way):
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc")) for n in (3, 1, 4)]
+    y = [["A", "B", "A"], ["B"], ["A", "A", "B", "B"]]
+    make = BATCHES_OF_FRAMES[way]
+    assert make(frames).feature_names.tolist() == ["a", "b", "c"]
+    tagger = CRFTagger().fit(make(frames), y)
+    assert tagger.predict(make(frames)).tolist() == tagger.predict(frames).tolist()
+    with pytest.raises(ValueError, match="feature names of X differ"):
+        tagger.predict(make([frame[["b", "a", "c"]] for frame in frames]))
+    numbered = [frame.set_axis(range(3), axis=1) for frame in frames]
+    assert make(numbered).feature_names is None
+    if way == "from_sequences":
+        with pytest.raises(
+            ValueError, match="columns of sequence 2 differ from those of sequence 0"
+        ):
+            make([*frames[:2], frames[2][["b", "a", "c"]]])
+
+
+VECTORIZERS_OF_COLUMNS = {
+    "templates": TemplateVectorizer("U0:%x[0,0]"),
+    "hashing": HashingTemplateVectorizer("U0:%x[0,0]", n_features=64),
+    "words": WordVectorizer(),
+    "embeddings": EmbeddingVectorizer({"the": [1.0, 0.0], "DT": [0.0, 1.0]}),
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZERS_OF_COLUMNS)
+def test_vectorizers_tell_columns_by_their_names(name):
+    frames = [pd.DataFrame({"word": ["the", w], "pos": ["DT", "NN"]}) for w in ("cat", "dog")]
+    swapped = [frame[["pos", "word"]] for frame in frames]
+    vectorizer = clone(VECTORIZERS_OF_COLUMNS[name])
+    with pytest.raises(ValueError, match="columns of sequence 1 differ from those of sequence 0"):
+        vectorizer.fit_transform([frames[0], swapped[1]])
+    batch = vectorizer.fit_transform(frames)
+    rows = [frame.to_numpy().tolist() for frame in frames]
+    assert abs(vectorizer.transform(rows).X - batch.X).sum() == 0
+    if name == "hashing":
+        return
+    assert vectorizer.feature_names_in_.tolist() == ["word", "pos"]
+    for other in (vectorizer, pickle.loads(pickle.dumps(vectorizer))):
+        with pytest.raises(ValueError, match=r"has the columns \['pos', 'word'\], but"):
+            other.transform([rows[0], *swapped])
+    assert not hasattr(vectorizer.fit(rows), "feature_names_in_")
 
 
 def test_probabilities_beside_the_frame(make):

@@ -605,6 +605,18 @@ def test_a_sequence_without_the_list_around_it(score, form):
             score(y_true, y_pred)
 
 
+@pytest.mark.parametrize("score", [token_accuracy_score, sequence_accuracy_score])
+def test_strings_are_not_compared_with_numbers(score):
+    message = re.escape(
+        "y_true has labels such as 1, but y_pred such as '1': a string and a number"
+    )
+    with pytest.raises(ValueError, match=message):
+        score([[1, 0]], [["1", "0"]])
+    with pytest.raises(ValueError, match="y_true has labels such as 'A', but y_pred such as 0"):
+        token_accuracy_score([[None, "A"]], [[0, 1]])
+    assert score([[1, 0]], [[1.0, 0.0]]) == 1.0
+
+
 @pytest.mark.parametrize("name", SCORERS)
 def test_scorers_of_a_sequence_without_the_list_around_it(name):
     X, y = make_words([3])
