@@ -15,7 +15,7 @@ from skstruct.datasets.conll import encoded
 from skstruct.input.formats import check_number
 from skstruct.templates.learnt import LearntFeatures, split_name
 from skstruct.templates.reader import group_literals
-from skstruct.templates.syntax import parse_template
+from skstruct.templates.syntax import parse_template, without_comment
 from skstruct.templates.vectorizers import LearningTemplateVectorizer, TemplateVectorizer
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
@@ -102,6 +102,12 @@ def read_model(source, *, encoding="utf-8"):
 
 
 def _as_pipeline(model):
+    for line in model.lines:
+        if without_comment(line) != line:
+            raise ValueError(
+                f"CRF++ takes the whole line {line!r} of the template, TemplateVectorizer only "
+                f"{without_comment(line)!r}. Train without the rest."
+            )
     templates = parse_template(model.lines)
     last = max((macro.column for t in templates for macro in t.macros), default=0)
     _require(

@@ -48,7 +48,7 @@ class ItemSequence:
         self._items = [[next(pairs) for _ in range(length)] for length in lengths]
 
     def items(self):
-        """Return the attributes of each token with their values.
+        """Return the attributes of each token with their values, of repeated ones the last.
 
         Returns
         -------
@@ -57,8 +57,12 @@ class ItemSequence:
         return [dict(item) for item in self._items]
 
     def __iter__(self):
-        # All taggers take it.
-        return iter(self.items())
+        # All taggers take it. Values of the same attribute add up, as in CRFsuite.
+        for item in self._items:
+            token = {}
+            for name, value in item:
+                token[name] = token.get(name, 0.0) + value
+            yield token
 
     def __len__(self):
         return len(self._items)
@@ -153,6 +157,8 @@ def as_tokens(xseq):
     """Tokens of a sequence or `ItemSequence`."""
     if type(xseq) is list:
         return xseq
+    if isinstance(xseq, ItemSequence):
+        return list(xseq)
     # By its name: python-crfsuite, which has one as well, need not be installed.
     is_read = any(kind.__name__ == "ItemSequence" for kind in type(xseq).__mro__)
     return xseq.items() if is_read else xseq

@@ -117,14 +117,23 @@ def parse_template(lines):
 def _parsed(lines):
     templates = []
     for number, line in enumerate(lines, start=1):
-        text = _COMMENT.sub("", line).strip()
-        if text:
+        text = without_comment(line)
+        if text.strip():
             templates.append(_parse_line(text, f"Template line {number}, {text!r}"))
     if not any(template.makes_features for template in templates):
         raise ValueError(
             "The template has no line that makes features of tokens, such as 'U00:%x[0,0]'."
         )
     return tuple(templates)
+
+
+def without_comment(line):
+    """Line of a template without its comment, and without the blanks before this.
+
+    Other blanks at the end belong to the names of the features, as in CRF++.
+    """
+    text, n_comments = _COMMENT.subn("", line)
+    return text.strip() if n_comments else line.lstrip().rstrip("\r\n")
 
 
 def _parse_line(text, where):

@@ -102,6 +102,7 @@ TEMPLATES = {
     "names that lines share": ["U:%x[0,0]", "U:%x[-1,0]", "U:%x[1,1]", "U", "B", "B2"],
     "names of other lines": ["U%x[0,0]", "U:%x[0,0]", "Ua", "U:a", "B"],
     "lines that stand twice": ["U00:%x[0,0]", "U00:%x[0,0]", "B", "B"],
+    "blanks at the end": ["U00:%x[0,0] ", "U00:%x[0,0]", "U01:%x[-1,0]/%x[0,0]  ", "B "],
     "no pairs": ["U00:%x[0,1]x"],
     "pairs that depend on tokens": ["U00:%x[0,0]", "B01:%x[0,0]", "B02:%x[-1,0]/%x[0,1]"],
     "pairs of both sorts": ["U00:%x[0,0]", "B", "B01:%x[-1,0]", "B01:%x[-1,0]", "B"],
@@ -214,6 +215,7 @@ TEXTS = [TEXT, text_model(TEMPLATES["pairs of both sorts"], SENTENCES, LABELS)]
         (" U:a\n", " Q:a\n", "Q:a' is not a feature"),
         (" U:b\n", " U:a\n", "'U:a' is listed twice"),
         ("U:%x[0,0]\n", "U:%x[0,\n", "cannot read"),
+        ("U:%x[0,0]\n", "U:%x[0,0] #1\n", r"takes the whole line 'U:%x\[0,0\] #1' of the template"),
     ],
 )
 def test_messages(old, new, message):

@@ -576,6 +576,23 @@ def test_item_sequences(both, data):
     assert ours.predict_single(items[0]) == ours.predict_single(X[0])
 
 
+def test_repeated_attributes_of_item_sequences_add_up():
+    X = [[["a", "a"], {"b": ["p", "p"], "b:p": 0.5}], [["b"], ["a", "b", "b"]]]
+    y = [["A", "B"], ["B", "A"]]
+    plain, items = crfsuite.CRF(c2=0.1), crfsuite.CRF(c2=0.1)
+    plain.fit(X, y)
+    items.fit(list(map(crfsuite.ItemSequence, X)), y)
+    assert items.state_features_ == plain.state_features_
+    theirs, ours = pycrfsuite.Tagger(), crfsuite.Tagger()
+    theirs.open(plain.modelfile.name)
+    ours.open(plain.modelfile.name)
+    for x in X:
+        theirs.set(pycrfsuite.ItemSequence(x))
+        ours.set(crfsuite.ItemSequence(x))
+        for t in range(2):
+            assert ours.marginal("A", t) == pytest.approx(theirs.marginal("A", t), abs=1e-9)
+
+
 def test_series_and_frames(tmp_path):
     pd = pytest.importorskip("pandas")
     X, y = [pd.Series([{"w": "a"}, {"w": "b"}]), pd.Series([["a"], ["c"]])], [["A", "B"]] * 2
