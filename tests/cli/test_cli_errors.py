@@ -179,7 +179,7 @@ def test_tokens_of_wrong_types(entry, told, tmp_path):
         ({"costs": None}, '"costs" is not a list'),
         ({"costs": [0, "x"]}, "\"costs\"[1] is 'x'; expected a number"),
         ({"oracle": "x"}, '"oracle" is not the number of a candidate'),
-        ({"oracle": 1}, "but its costs have shape ()"),
+        ({"oracle": 1}, "Group 1: 1 is not an array of costs. Give every group"),
         ({"baseline_score": [None, 1]}, '"baseline_score"[0] is None; expected a number'),
         ({"tokens": ["a"], "candidates": None}, '"candidates" is not a list'),
     ],
