@@ -123,7 +123,9 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     scoring : str or callable, default="f1"
         What the threshold is to maximise, over the chunks of all folds: "f1", F-beta by its number,
         such as "f0.5" or "f2", or "precision at recall 0.8" for the best precision at a recall of
-        at least 0.8. A callable ``scoring(precision, recall)`` returns a score to maximise.
+        at least 0.8. Thresholds that miss that recall have a negative score: their recall minus the
+        one asked for. If all miss it, a warning says so, and the one with the largest recall is
+        taken. A callable ``scoring(precision, recall)`` returns a score to maximise.
     thresholds : int or array-like, default=100
         Number of thresholds to compare, evenly spaced between 0 and 1; or the thresholds.
     cv : int, cross-validation generator, iterable or None, default=None
@@ -235,6 +237,11 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If X or y is invalid, labels are not strings, y has no chunk, or a parameter is invalid.
+
+        Warns
+        -----
+        UserWarning
+            If no threshold reaches the recall that `scoring` names.
         """
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
@@ -441,8 +448,17 @@ def _scoring(scoring):
     match = re.fullmatch(r"precision at recall (\d+(?:\.\d+)?)", scoring)
     if match and float(match[1]) <= 1.0:
         wished = float(match[1])
-        # If no threshold reaches this recall, the one with the largest recall wins.
-        return lambda precision, recall: np.where(recall >= wished, precision, recall - wished)
+
+        def best_precision(precision, recall):
+            if recall.max() < wished:
+                warnings.warn(
+                    f"No threshold reaches a recall of {wished:g}; the one with the largest recall "
+                    f"is taken, {recall.max():.4f}. Ask for less, or pass lower thresholds.",
+                    stacklevel=4,
+                )
+            return np.where(recall >= wished, precision, recall - wished)
+
+        return best_precision
     raise ValueError(
         f"scoring must be 'f1' or another F-beta such as 'f0.5', 'precision at recall 0.8' or "
         f"another recall up to 1, or a callable, got {scoring!r}."

@@ -24,8 +24,9 @@ def warm(names=None, *, n_jobs=-1, native=False):
     Parameters
     ----------
     names : str or list of str, default=None
-        Names of estimators, which are prepared for their default parameters. All estimators with
-        all parameters by default.
+        Names of estimators, which are prepared for their default parameters. Those that fit
+        others, such as `CRFTaggerCV`, have no kernels of their own: name those that they fit. All
+        estimators with all parameters by default.
     n_jobs : int, default=-1
         Number of processes; -1 for one a processor.
     native : bool, default=False
@@ -41,7 +42,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
     Raises
     ------
     ValueError
-        If a name is not that of an estimator.
+        If a name is not that of an estimator with kernels.
 
     Examples
     --------
@@ -54,7 +55,8 @@ def warm(names=None, *, n_jobs=-1, native=False):
     if unknown:
         raise ValueError(
             f"No estimator to compile for is called {unknown[0]!r}; there are "
-            f"{', '.join(estimators())}."
+            f"{', '.join(estimators())}. Estimators that fit others, such as CRFTaggerCV, have "
+            "no kernels of their own: name those that they fit."
         )
     # Estimators vectorise feature dicts themselves.
     wanted = None if wanted is None else {*wanted, "SequenceVectorizer"}

@@ -33,7 +33,8 @@ from skstruct.compiled.versions import show_versions
 def warm(estimators, jobs, native):
     """Compile kernels now, so that no later command has to wait for them.
 
-    ESTIMATORS are names such as CRFTagger; without any, everything is compiled.
+    ESTIMATORS are names such as CRFTagger; without any, everything is compiled. Estimators that fit
+    others, such as CRFTaggerCV, have no kernels of their own: name those that they fit.
 
     \b
     Examples:

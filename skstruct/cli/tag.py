@@ -3,7 +3,9 @@
 import codecs
 import os
 from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack
 from functools import partial
+from gzip import GzipFile
 from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 
@@ -30,7 +32,13 @@ from skstruct.utils.files import check_writable, replaced
 @click.command(short_help="Tag text, or rerank candidates.")
 @click.argument("files", nargs=-1, type=FILE_OR_INPUT)
 @click.option("-m", "--model", required=True, type=FILE, help="File of the model.")
-@click.option("-o", "--output", type=NewFile(allow_dash=True), help="By default, standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=NewFile(allow_dash=True),
+    help="By default, standard output. Names that end in .gz make gzipped files, here and with "
+    "--output-dir.",
+)
 @click.option(
     "--output-dir",
     metavar="FOLDER",
@@ -73,10 +81,10 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     predicted label in a further column; in CoNLL-U it takes the place of the label; JSON lines get
     "labels". Rerankers add the number of the "chosen" candidate to JSON lines.
 
-    With --n-best, a line "# rank probability" precedes each labelling. With --marginals, the
-    probability of each label follows it in a column of its own, and in MISC in CoNLL-U. With
-    --spans, labels are those of the chunks that are more probable than --threshold, and the
-    probability of its chunk follows each label; JSON lines get "spans".
+    With --n-best, a line "# rank probability" precedes each labelling, in CoNLL-U "# n_best = rank
+    probability". With --marginals, the probability of each label follows it in a column of its own,
+    and in MISC in CoNLL-U. With --spans, labels are those of the chunks that are more probable than
+    --threshold, and the probability of its chunk follows each label; JSON lines get "spans".
 
     With --tokenizer, the files are plain text, for a model whose features come from words alone.
     The output is the text with its chunks in brackets, "[Rome LOC] is old"; with --format jsonl
@@ -115,8 +123,8 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
 
 
 def _outputs_in(folder, files):
-    """Create a folder, and return the paths of the outputs in it, which are not compressed."""
-    names = [os.path.basename(file).removesuffix(".gz") for file in files]
+    """Create a folder, and return the paths of the outputs in it."""
+    names = [os.path.basename(file) for file in files]
     if "-" in files or len(set(names)) < len(names):
         raise click.UsageError("--output-dir needs files with different names.")
     try:
@@ -149,10 +157,15 @@ def _tag_file(path, file, is_followed, texts):
 
 
 def _write(path, texts, encoding):
-    """Write texts to a file, or to standard output at once."""
+    """Write texts to a file, gzipped if its name says so, or to standard output at once."""
     # One encoder for all texts: some encodings begin with a byte order mark.
     encode = codecs.getincrementalencoder(encoding)().encode
-    with standard_output() if path == "-" else replaced(path) as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(standard_output() if path == "-" else replaced(path))
+        if path.endswith(".gz"):
+            # Without name and time, the same text makes the same file.
+            packed = GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+            file = stack.enter_context(packed)
         for text in texts:
             try:
                 file.write(encode(text))

@@ -38,7 +38,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         the estimator share it.
     column : int or str, default=0
         Position of the word in a token: the column of a tuple or list, counted from 0, or the key
-        of a dict. A token that is a string is a word itself.
+        of a dict. A token that is a string has one column, the word, and no keys.
     normalize : callable, default=None
         Function applied to a word before it is looked up, such as ``str.lower``.
     offsets : sequence of int, default=(0,)

@@ -47,9 +47,10 @@ def explain_labelling(estimator, X, *, index=0, labels=None):
     -------
     contributions : pandas DataFrame
         A row for each term, with the columns ``"token"`` (its number), ``"label"``, ``"kind"``
-        ("feature", "bias", "start", "end", "transition" or "transition feature"), ``"name"`` (of
-        the feature, or the previous label of a transition), ``"value"``, ``"weight"`` and
-        ``"contribution"``. A transition belongs to its second token.
+        ("feature", "bias", "start", "end", "transition", "triple" or "transition feature"),
+        ``"name"`` (of the feature, the previous label of a transition, or the two previous labels
+        of a triple), ``"value"``, ``"weight"`` and ``"contribution"``. Transitions and triples
+        belong to their last token.
 
     Raises
     ------

@@ -519,16 +519,19 @@ def read_costs(y, offsets):
     y = _by_position(y, "y")
     if len(y) != len(offsets) - 1:
         raise ValueError(f"X has {len(offsets) - 1} groups, but y has {len(y)} entries.")
-    if not (y[0] is None or isinstance(y[0], (str, Number, np.generic))):
+    by_cost = not (y[0] is None or isinstance(y[0], (str, Number, np.generic)))
+    for i, one in enumerate(y):
+        if isinstance(one, Integral) == by_cost:
+            raise ValueError(
+                f"Group {i}: {short_repr(one)} is not "
+                f"{'an array of costs' if by_cost else 'a candidate number'}. Give every group the "
+                "number of its oracle, or every group an array of costs."
+            )
+    if by_cost:
         return _read_per_candidate(y, offsets, "cost", "costs"), True
     costs = np.ones(offsets[-1])
     for i, oracle in enumerate(y):
         n_candidates = offsets[i + 1] - offsets[i]
-        if not isinstance(oracle, Integral):
-            raise ValueError(
-                f"Group {i}: {short_repr(oracle)} is not a candidate number. For each group, y "
-                f"must have the number of the oracle or an array of costs."
-            )
         if not 0 <= oracle < n_candidates:
             raise ValueError(
                 f"Group {i}: oracle {oracle} is out of range for {n_candidates} candidates, "

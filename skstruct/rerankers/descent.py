@@ -143,7 +143,9 @@ class SGDReranker(DescentReranker):
     r"""Stochastic gradient descent over candidates.
 
     At every group it takes a step against the gradient of the loss :math:`L`. The step size
-    :math:`\gamma_k` of the k-th step is `learning_rate`, or that divided by :math:`\sqrt k`:
+    :math:`\gamma_k` of the k-th step is `learning_rate`, or that divided by :math:`\sqrt k`. Groups
+    where the gradient is zero, such as those that the oracle wins by the margin of the hinge loss,
+    are passed over and not counted as steps:
 
     .. math::
 
@@ -238,11 +240,14 @@ class TruncatedGradientReranker(SGDReranker):
     r"""Truncated gradient over candidates (Langford, Li and Zhang, 2009).
 
     Stochastic gradient descent that moves all weights towards zero after every `period` groups.
-    With the step size :math:`\gamma_k`, `period` :math:`K` and `gravity` :math:`g`,
+    With the step size :math:`\gamma_k` at the last of these, `period` :math:`K` and `gravity`
+    :math:`g`,
 
     .. math::
 
        w \leftarrow \operatorname{sign}(w) \, \max(0, \lvert w \rvert - \gamma_k K g)
+
+    If no step is taken at that group, :math:`\gamma_k` is the size of the next one.
 
     Parameters
     ----------

@@ -188,7 +188,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         -----
         UserWarning
             If the labels are all different; or if they are those of chunks, and predictions for
-            up to a hundred training sequences hold less than a tenth of the chunks.
+            up to a hundred training sequences, which hold ten chunks or more in all, hold less than
+            a tenth of these.
         """
         validation = X_val, y_val, sample_weight_val
         return self._fit_watched(X, y, sample_weight, validation, None)

@@ -1,5 +1,6 @@
 """The command: same labels as in Python, formats, errors with file and line, exit codes."""
 
+import gzip
 import io
 import json
 import os
@@ -345,6 +346,19 @@ def test_files_in_parallel_are_those_in_turn(folder, tmp_path):
     assert "".join((out / path.name).read_text() for path in paths) == serial
     run("tag", "-m", folder / "model.skops", "-o", tmp_path / "all.txt", *paths)
     assert (tmp_path / "all.txt").read_text() == serial
+
+
+def test_outputs_are_gzipped_by_their_names(folder, tmp_path):
+    text, path = columns(TEST[0][:5]).encode(), tmp_path / "in.txt.gz"
+    path.write_bytes(gzip.compress(text))
+    tag = "tag", "-m", folder / "model.skops"
+    tagged = run(*tag, text=text.decode()).output
+    run(*tag, path, "-o", tmp_path / "out.txt.gz")
+    run(*tag, path, "--output-dir", tmp_path / "out")
+    found = [(tmp_path / name).read_bytes() for name in ("out.txt.gz", "out/in.txt.gz")]
+    assert found[0] == found[1]
+    assert found[0][4:8] == bytes(4)  # no time
+    assert gzip.decompress(found[0]).decode() == tagged
 
 
 def test_scores(folder, pipeline):

@@ -179,7 +179,7 @@ def test_tokens_of_wrong_types(entry, told, tmp_path):
         ({"costs": None}, '"costs" is not a list'),
         ({"costs": [0, "x"]}, "\"costs\"[1] is 'x'; expected a number"),
         ({"oracle": "x"}, '"oracle" is not the number of a candidate'),
-        ({"oracle": 1}, "but its costs have shape ()"),
+        ({"oracle": 1}, "Group 1: 1 is not an array of costs. Give every group"),
         ({"baseline_score": [None, 1]}, '"baseline_score"[0] is None; expected a number'),
         ({"tokens": ["a"], "candidates": None}, '"candidates" is not a list'),
     ],
@@ -593,14 +593,16 @@ def test_standard_input_among_files_that_are_tagged_in_parallel(folder, tmp_path
 
 
 def test_outputs_of_the_same_name(folder, tmp_path):
-    (tmp_path / "one.gz").write_text("a X\n")
-    (tmp_path / "one").write_text("b Y\n")
-    ran = run(
-        *("tag", "-m", folder / "a.txt.skops", "--output-dir", tmp_path / "out"),
-        *(tmp_path / "one", tmp_path / "one.gz"),
-    )
+    paths = [tmp_path / name for name in ("one", "one.gz", "other/one")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a X\n")
+    options = ["-m", folder / "a.txt.skops", "--output-dir", tmp_path / "out"]
+    ran = run("tag", *options, paths[0], paths[2])
     assert ran.code == 2
     assert "--output-dir needs files with different names" in ran.err
+    assert run("tag", *options, *paths[:2]).code == 0
+    assert (tmp_path / "out" / "one").read_text() == "a X A\n"
 
 
 def test_a_process_that_was_killed(folder, monkeypatch):

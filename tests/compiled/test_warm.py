@@ -61,6 +61,8 @@ def test_the_same_sources_compile_to_the_same_bytes(tmp_path):
 def test_an_unknown_estimator():
     with pytest.raises(ValueError, match="called 'NoTagger'; there are AROWTagger, "):
         skstruct.warm(["CRFTagger", "NoTagger"])
+    with pytest.raises(ValueError, match=r"called 'CRFTaggerCV'.*: name those that they fit"):
+        skstruct.warm("CRFTaggerCV")
 
 
 def test_every_estimator_has_typical_steps():

@@ -588,6 +588,7 @@ BAD = {
     "y a set": (lambda X, y: (X, set(range(len(y)))), "y must be a list or array of one entry"),
     "text for an oracle": (lambda X, y: (X, ["a"] * len(X)), "Group 0: 'a' is not a candidate num"),
     "no oracle": (lambda X, y: (X, [None, *y[1:]]), "Group 0: None is not a candidate number"),
+    "an oracle": (lambda X, y: (X, _with(y, 2, 1)), "Group 2: 1 is not an array of costs. Give"),
     "a number for a group": (
         lambda X, y: ([[["a"], ["b"]], 3], [0, 0]),
         "Group 1 is 3; expected a list of candidates",

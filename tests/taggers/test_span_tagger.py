@@ -144,6 +144,17 @@ def test_precision_at_a_wished_recall(names):
     assert results["recall"][best] >= 0.3
 
 
+def test_a_recall_that_no_threshold_reaches(names):
+    X, y = names[0], in_scheme(names[1], "IOB2")
+    tagger = SpanTaggerCV(CRFTagger(), scoring="precision at recall 1", cv=3, store_cv_results=True)
+    with pytest.warns(UserWarning, match="No threshold reaches a recall of 1; ") as told:
+        tagger.fit(X, y)
+    assert told[0].filename == __file__
+    largest = tagger.cv_results_["recall"].max()
+    assert f"{largest:.4f}" in str(told[0].message)
+    assert tagger.best_score_ == largest - 1
+
+
 def test_a_scorer_of_ones_own(names):
     X, y = names[0], in_scheme(names[1], "IOB2")
     tagger = SpanTaggerCV(CRFTagger(), scoring=lambda p, r: r, cv=3, store_cv_results=True)
