@@ -214,7 +214,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         --------
         >>> from skstruct import CRFTagger
         >>> X = [[{"word": "the"}, {"word": "cat"}, {"word": "the"}, {"word": "dog"}]]
-        >>> tagger = CRFTagger(l1=0.1).fit(X, [["DET", "NOUN", "DET", "NOUN"]])
+        >>> tagger = CRFTagger(l1=0.5).fit(X, [["DET", "NOUN", "DET", "NOUN"]])
         >>> tagger.n_features_in_, tagger.prune().n_features_in_
         (3, 1)
         """

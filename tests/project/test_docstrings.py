@@ -29,17 +29,22 @@ PACKAGES = ("", *(f".{room}" for room in ROOMS))
 
 
 def public_examples():
-    """The docstrings with examples of all public classes, their methods and functions."""
+    """The docstrings with examples of all public classes, their methods, inherited ones included,
+    and functions."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = {}
     for package in PACKAGES:
         module = import_module(f"skstruct{package}")
         for name in module.__all__:
             public = getattr(module, name)
-            if not inspect.ismodule(public):
-                path = f"{public.__module__}.{name}" if callable(public) else name
-                tests = finder.find(public, path, module=False, globs={})
-                found |= {test.name: test for test in tests if test.examples}
+            if inspect.ismodule(public):
+                continue
+            for kind in inspect.getmro(public) if inspect.isclass(public) else [public]:
+                if getattr(kind, "__module__", "skstruct").startswith("skstruct"):
+                    name = getattr(kind, "__name__", name)
+                    path = f"{kind.__module__}.{name}" if callable(kind) else name
+                    tests = finder.find(kind, path, module=False, globs={})
+                    found |= {test.name: test for test in tests if test.examples}
     return found
 
 
