@@ -266,7 +266,7 @@ def test_model_files(tmp_path):
 
 
 def learn_and_fork(tagger, ask):
-    """What a child answers that is forked while another thread learns; None if it hangs."""
+    """Return True if a child answers that is forked while another thread learns."""
     inside = threading.Event()
 
     def learn():
