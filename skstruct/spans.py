@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from numbers import Integral
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_c
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
+from skstruct.taggers.base import MAY_MISS_CHUNKS
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
@@ -381,9 +381,11 @@ def _check_labels_and_weights(X, y, params):
 
 def _fit(estimator, X, y, params):
     """Fit without the warning that few chunks are predicted: the threshold is the remedy."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Predictions for .* hold .* chunks", UserWarning)
+    outer = MAY_MISS_CHUNKS.set(True)
+    try:
         return estimator.fit(X, y, **params)
+    finally:
+        MAY_MISS_CHUNKS.reset(outer)
 
 
 def _reading(scheme):

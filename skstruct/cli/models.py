@@ -94,8 +94,9 @@ def load_model(path):
     Raises
     ------
     ValueError
-        If the file is damaged, has types that are not skstruct's or scikit-learn's, or does not
-        fit into memory.
+        If the file is damaged, or has types that are not skstruct's or scikit-learn's.
+    MemoryError
+        If it does not fit into memory.
     """
     read = _reader_of(path)
     try:

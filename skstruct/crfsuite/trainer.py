@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from skstruct.crfsuite.algorithms import (
     PARAMETERS,
@@ -54,11 +53,9 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(chain.from_iterable(y)))
     start = perf_counter()
-    with warnings.catch_warnings():
-        if params.get("max_iterations") is not None:
-            # An explicit limit says that stopping before convergence is intended.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-        held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, stopping_rule(params))
+    # An explicit limit says that stopping before convergence is intended.
+    how = {"is_over": stopping_rule(params), "complains": params.get("max_iterations") is None}
+    held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how)
     # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
     if estimator._kind.per_token:
@@ -74,7 +71,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
     return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start, reason)
 
 
-def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
+def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how):
     """Fit; if there are held-out sequences, score them at every iteration."""
     is_online = isinstance(estimator, OnlineCRF)
     number_of = {label: number for number, label in enumerate(labels)}
@@ -104,7 +101,7 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, is_over):
     if tasks is not None:
         estimator.set_callbacks(EpochRelay(tasks, finish))
     try:
-        estimator._fit_watched(X, as_learnt(y), None, validation, watch, is_over)
+        estimator._fit_watched(X, as_learnt(y), None, validation, watch, **how)
     except ValueError as error:
         # A tagger has names of its own for the held-out sequences.
         if not str(error).startswith("X_val, y_val: "):

@@ -1,6 +1,7 @@
 """Base of the taggers: read X and y, learn, keep the weights; a failed fit changes nothing."""
 
 import warnings
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
@@ -239,10 +240,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             draft.n_features_in_ = len(kept)
         return self
 
-    def _fit_watched(self, X, y, sample_weight, validation, on_prediction, is_over=None):
+    def _fit_watched(
+        self, X, y, sample_weight, validation, on_prediction, is_over=None, *, complains=True
+    ):
         """Learn as `fit`, and call a function with each prediction for the validation set.
 
-        Learning also stops when ``is_over(history)`` returns True.
+        Learning also stops when ``is_over(history)`` returns True. Without `complains`, there is no
+        `ConvergenceWarning`.
         """
         with draft_of(self) as draft:
 
@@ -252,7 +256,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 data = [draft._read_training_set(X, y, sample_weight, classes, not warm)]
                 start = draft._initial_chain() if warm else None
                 watcher = draft._watcher(validation, on_prediction, progress, is_over)
-                return draft._learn_from(data, start, watcher)
+                solution = draft._learn_from(data, start, watcher)
+                return solution if complains else solution._replace(complaint=None)
 
             draft._fit_by(learn, X, y, sample_weight=sample_weight)
         return self
@@ -587,6 +592,11 @@ def training_chunks(training_set, classes):
     )
 
 
+# True in a fit whose caller has a remedy for missing chunks. Filters of warnings would not do: they
+# are those of all threads.
+MAY_MISS_CHUNKS = ContextVar("MAY_MISS_CHUNKS", default=False)
+
+
 def warn_of_missing_chunks(chunks, solution, l2, classes, learns_costs):
     """Warn if predictions hold next to none of the chunks that labels of the training set hold.
 
@@ -602,7 +612,7 @@ def warn_of_missing_chunks(chunks, solution, l2, classes, learns_costs):
     learns_costs : bool
         True if the learner takes costs of labels.
     """
-    if chunks is None or chunks.were_learnt(solution.history, l2):
+    if chunks is None or MAY_MISS_CHUNKS.get() or chunks.were_learnt(solution.history, l2):
         return
     some, chain = chunks.some, solution.chain
     chain = read_only(chain._make(map(np.ascontiguousarray, chain)))

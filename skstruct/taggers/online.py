@@ -1,6 +1,8 @@
 """Base of the taggers that learn online: sequence by sequence, by an update rule."""
 
+import os
 import threading
+import weakref
 from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Self
@@ -33,7 +35,7 @@ from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import History, Progress
-from skstruct.utils.transaction import draft_of
+from skstruct.utils.transaction import draft_of, with_attributes
 
 
 class LearnerState(Declaration):
@@ -114,9 +116,11 @@ class _Deferred:
     def __get__(self, tagger, owner=None):
         if tagger is None:
             return self
-        tagger._compute_weights()
+        # Those of the moment: another thread may replace them meanwhile.
+        attributes = vars(tagger)
+        with_attributes(tagger, attributes)._compute_weights()
         try:
-            return vars(tagger)[self._name]
+            return attributes[self._name]
         except KeyError:
             message = f"{type(tagger).__name__!r} object has no attribute {self._name!r}"
             raise AttributeError(message) from None
@@ -127,6 +131,7 @@ class Turn:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        _turns.add(weakref.ref(self, _turns.discard))
 
     def __enter__(self):
         self._lock.acquire()
@@ -136,6 +141,34 @@ class Turn:
 
     def __reduce__(self):
         return type(self), ()
+
+
+# Weak references to all turns, and those that a fork has taken.
+_turns, _taken, _forking = set(), [], threading.RLock()
+
+
+def _take_turns():
+    """Wait until no other thread learns. New turns may begin meanwhile."""
+    _forking.acquire()
+    while waiting := {ref() for ref in list(_turns)} - {None, *_taken}:
+        for turn in waiting:
+            turn.__enter__()
+            _taken.append(turn)
+
+
+def _return_turns():
+    while _taken:
+        _taken.pop().__exit__()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child process has no other threads, which would complete the weights and release the lock.
+    # The lock of the compiler, which a learner may wait for, is taken later: it was registered
+    # before.
+    os.register_at_fork(
+        before=_take_turns, after_in_parent=_return_turns, after_in_child=_return_turns
+    )
 
 
 class PartialFitMixin:
@@ -211,19 +244,29 @@ class PartialFitMixin:
         the first call. The learner goes on from what it has learnt: weights that were changed by
         hand since are lost.
         """
-        with self._while_unchanged():
-            undo = []
-            with draft_of(self, undo) as draft, compiling_announced(self.verbose):
-                training_set = draft._learn_portion(X, y, classes, sample_weight, undo)
+        undo = []
+        with compiling_announced(self.verbose):
+            # Other threads predict meanwhile: what is read may be their predictions.
+            reader = with_attributes(self, vars(self).copy())
+            training_set, first_call = reader._read_portion(X, y, classes, sample_weight)
+            with reader._while_unchanged(), draft_of(self, undo) as draft:
+                turn = vars(reader).get("_turn")
+                if turn is None or turn is not vars(draft).get("_turn"):
+                    # What was read may not fit what another thread has fitted since.
+                    draft.__dict__ = vars(reader)
+                draft._learn_portion(training_set, first_call, undo)
                 warn_of_scale(training_set.rows, getattr(draft, "feature_names_in_", None))
         return self
 
-    def _learn_portion(self, X, y, classes, sample_weight, undo):
+    def _read_portion(self, X, y, classes, sample_weight):
+        """Read what `partial_fit` gets; return it, and whether it is the first call."""
         self._check_params()
         refuse_balanced(self.class_weight)
         first_call = self._state is None and not hasattr(self, "coef_")
         classes = self._check_classes(classes, first_call)
-        training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
+        return self._read_training_set(X, y, sample_weight, classes, first_call), first_call
+
+    def _learn_portion(self, training_set, first_call, undo):
         model = self._model()
         learner = self._learner(model)
         state = self._state
@@ -252,7 +295,6 @@ class PartialFitMixin:
         Progress(self).report(history)
         self._forget(DERIVED, *self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
-        return training_set
 
     def _keep(self, solution):
         self._forget("_state", "_turn")

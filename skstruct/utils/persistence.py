@@ -67,7 +67,7 @@ class Persistent:
         try:
             self._read_state(state)
         except MemoryError as error:
-            raise ValueError(f"This stored {what} cannot be loaded: {error}") from error
+            raise MemoryError(f"This stored {what} cannot be loaded: {error}") from error
         except Exception as error:
             raise ValueError(f"This stored {what} is damaged: {error}") from error
 

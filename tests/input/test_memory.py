@@ -25,6 +25,7 @@ from skstruct import (
     SGDReranker,
     TruncatedGradientReranker,
     VRDAReranker,
+    WordVectorizer,
     crfpp,
 )
 from skstruct.crfsuite import CRF, read_model
@@ -36,6 +37,7 @@ from skstruct.learning import objective as layout
 from skstruct.learning.likelihood import Likelihood
 from skstruct.learning.objective import CRFObjective
 from skstruct.matrices import pieces
+from skstruct.templates.learnt import LearntFeatures
 from skstruct.utils import memory
 from skstruct.utils.memory import as_size, require_memory, usable_memory
 
@@ -279,9 +281,20 @@ def test_zeros_of_stored_models_are_counted(monkeypatch):
     stored = pickle.dumps(tagger)
     with monkeypatch.context() as patched:
         patched.setattr(memory, "usable_memory", lambda: 8 * 100 * 100 - 1)
-        with pytest.raises(ValueError, match=r"stored CRFTagger cannot be loaded: .* need 78 KiB"):
+        with pytest.raises(MemoryError, match=r"stored CRFTagger cannot be loaded: .* need 78 KiB"):
             pickle.loads(stored)
     assert pickle.loads(stored).n_features_in_ == 100
+
+
+def test_a_part_of_a_model_that_finds_no_memory_is_not_damaged(monkeypatch):
+    stored = pickle.dumps(WordVectorizer().fit([["a", "b"]]))
+
+    def fail(features, state):
+        raise MemoryError("none is left")
+
+    monkeypatch.setattr(LearntFeatures, "_read_state", fail)
+    with pytest.raises(MemoryError, match=r"stored WordVectorizer cannot .* none is left"):
+        pickle.loads(stored)
 
 
 def test_zeros_are_counted_before_they_are_there():

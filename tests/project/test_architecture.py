@@ -154,6 +154,15 @@ def test_functions_import_optional_and_slow_packages_only():
                 assert why in lines[node.lineno - 1], (module, node.lineno)
 
 
+def test_only_the_compiler_ahead_of_time_changes_filters_of_warnings():
+    """They are those of all threads, and threads that restore them in turn lose some."""
+    named = {"catch_warnings", "simplefilter", "filterwarnings"}
+    assert {m for m, (_, tree) in MODULES.items() if named & {*names_in(tree)}} == {
+        "ahead.warm",
+        "ahead.workload",
+    }
+
+
 def test_kernels_are_used():
     """Each of them is named somewhere else in the package."""
     named = Counter()

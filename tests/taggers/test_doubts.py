@@ -16,6 +16,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
     SequenceVectorizer,
+    SpanTaggerCV,
     TemplateVectorizer,
     WordVectorizer,
 )
@@ -149,6 +150,22 @@ def test_labels_that_are_all_different(tagger):
     y[0][0] = y[0][1]
     assert told(lambda: tagger.fit(X, y)) == []
     assert told(lambda: tagger.fit(X[:2], [["a", "b", "c", "d"], ["e", "f", "g", "h"]])) == []
+
+
+def test_who_tunes_a_threshold_is_not_told_and_no_filter_of_other_threads_changes():
+    class Watched(CRFTagger):
+        def fit(self, X, y):
+            filters.append(list(warnings.filters))
+            return super().fit(X, y)
+
+    X, y = rare_names(60, 12)
+    filters, order = [], np.random.default_rng(0).permutation(60)
+    tagger = SpanTaggerCV(Watched(max_iter=40), cv=2)
+    before = list(warnings.filters)
+    tagger.fit([X[i] for i in order], [y[i] for i in order])
+    assert filters == [before] * 3
+    assert told(lambda: tagger.fit(X, y)) == []
+    assert len(told(lambda: tagger.estimator.fit(X, y))) == 1
 
 
 def test_a_warning_that_is_an_error_leaves_the_tagger_as_it_was():

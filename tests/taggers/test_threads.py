@@ -1,8 +1,12 @@
 """Estimators that a thread fits while another asks them: the old model answers, or the new."""
 
+import os
 import pickle
+import signal
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy, deepcopy
 
@@ -12,8 +16,10 @@ import skops.io
 from helpers.learners import RERANKERS, STACKED, TAGGERS
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, TemplateVectorizer
-from skstruct.crfsuite import CRF
+from skstruct.crfsuite import CRF, write_model
+from skstruct.inspection import feature_weights, transition_weights
 from skstruct.streams import fit_stream
+from skstruct.taggers.online import _Deferred
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -172,6 +178,122 @@ def test_portions():
     places = [expected.index(answer) for answer in seen]
     assert places == sorted(places)
     assert ask(other) == expected[-1]
+
+
+def test_other_threads_predict_what_a_portion_is_read_from():
+    """Learning from labels that they predict, one by one."""
+    X, y = DATA[0]
+    tagger, twin = (PerceptronTagger(random_state=0).partial_fit(X, y) for _ in range(2))
+    with ThreadPoolExecutor(1) as pool:
+        labels = (pool.submit(tagger.predict, [x]).result(timeout=60)[0] for x in X)
+        tagger.partial_fit(iter(X), labels)
+    assert as_text(tagger.coef_) == as_text(twin.partial_fit(X, twin.predict(X).tolist()).coef_)
+
+
+def test_a_portion_that_is_learnt_while_another_is_read_counts_too():
+    X, y = DATA[0]
+    tagger, twin = (PerceptronTagger(random_state=0).partial_fit(X, y) for _ in range(2))
+
+    def reading():
+        with in_a_thread(lambda: tagger.partial_fit(X[:9], y[:9])):
+            pass
+        yield from X
+
+    assert tagger.partial_fit(reading(), y).n_iter_ == 3
+    expected = twin.partial_fit(X[:9], y[:9]).partial_fit(X, y)
+    assert as_text(tagger.coef_) == as_text(expected.coef_)
+
+
+def test_a_fit_while_a_portion_is_read():
+    X, y = DATA[0]
+    tagger, twin = (PerceptronTagger(random_state=0).partial_fit(X, y) for _ in range(2))
+
+    def reading():
+        with in_a_thread(lambda: tagger.fit(*DATA[1])):
+            pass
+        yield from X
+
+    tagger.partial_fit(reading(), y)
+    assert as_text(tagger.predict(QUESTION)) == as_text(twin.partial_fit(X, y).predict(QUESTION))
+
+
+def before_line(nth, work):
+    """Trace function: before a line that computes weights, do what another thread might do."""
+    codes = {f.__code__ for f in (_Deferred.__get__, PerceptronTagger._compute_weights)}
+    lines = []
+
+    def trace(frame, event, argument):
+        if event == "line" and frame.f_code in codes:
+            lines.append(frame.f_lineno)
+            if len(lines) == nth:
+                sys.settrace(None)
+                work()
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("nth", range(2, 11))
+def test_weights_that_are_computed_while_others_are_learnt(nth):
+    X, y = DATA[0]
+    tagger, twin = (PerceptronTagger(random_state=0).partial_fit(X, y) for _ in range(2))
+    other = X, [["B", "A"]] * len(X)
+    old, new = as_text(copy(twin).coef_), as_text(twin.partial_fit(*other).coef_)
+    assert old != new
+    before = sys.gettrace()
+    sys.settrace(before_line(nth, lambda: tagger.partial_fit(*other)))
+    try:
+        seen = as_text(tagger.coef_)
+    finally:
+        sys.settrace(before)
+    assert tagger.n_iter_ == 2
+    assert seen in (old, new)
+    assert as_text(tagger.coef_) == new
+
+
+@pytest.mark.parametrize("read", [feature_weights, transition_weights])
+def test_tables_of_weights(read):
+    pytest.importorskip("pandas")
+    assert_old_or_new(CRFTagger(max_iter=4), DATA, lambda tagger: read(tagger).to_csv(), n_fits=30)
+
+
+def test_model_files(tmp_path):
+    def ask(tagger):
+        write_model(tagger, tmp_path / "model")
+        return (tmp_path / "model").read_bytes()
+
+    assert_old_or_new(CRFTagger(max_iter=4, fit_intercept=False), DATA, ask, n_fits=30)
+
+
+def learn_and_fork(tagger, ask):
+    """Return True if a child answers that is forked while another thread learns."""
+    inside = threading.Event()
+
+    def learn():
+        with tagger._turn:
+            inside.set()
+            time.sleep(0.2)
+
+    with in_a_thread(learn):
+        inside.wait()
+        pid = os.fork()
+        if not pid:
+            signal.alarm(20)
+            ask()
+            os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork.")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_portions_are_learnt():
+    """The child has no thread that would ever give the weights free."""
+    X, y = DATA[0]
+    taggers = [PerceptronTagger(random_state=0).partial_fit(X, y) for _ in range(2)]
+    # This thread does not wait for itself.
+    with taggers[1]._turn:
+        assert learn_and_fork(taggers[0], lambda: [tagger.predict(X) for tagger in taggers])
+    assert learn_and_fork(taggers[0], lambda: taggers[0].partial_fit(X, y).predict(X))
 
 
 @pytest.mark.parametrize("make", [pickle.dumps, deepcopy, copy, skops.io.dumps])
