@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from numbers import Integral
 from typing import Any, Self
 
