@@ -7,7 +7,7 @@ text; Label Studio JSON with all annotations of a task, or JSON-MIN.
 import json
 import re
 import warnings
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 from skstruct.datasets.conll import BYTE_ORDER_MARK, encoded, open_line_blocks
@@ -22,7 +22,7 @@ from skstruct.datasets.tool_spans import (
     text_of,
     unknown_keys,
 )
-from skstruct.metrics.chunks import overlap, without_overlaps
+from skstruct.metrics.chunks import without_overlaps
 from skstruct.utils.files import read_text, write_whole
 from skstruct.utils.messages import check_choice, short_repr
 from skstruct.utils.persistence import set_module
@@ -142,16 +142,18 @@ def _chosen(spans, overlaps, where):
     if overlaps == "keep":
         return spans
     if overlaps == "longest":
-        kept = without_overlaps(sorted(spans, key=lambda span: span[0] - span[1]))
-        return sorted(kept, key=lambda span: span[:2])
-    clashes = [(a, b) for a in spans for b in spans if a is not b and overlap(a, b)]
-    if clashes and overlaps == "raise":
+        return without_overlaps(sorted(spans, key=lambda span: span[0] - span[1]))
+    # In order, a span that overlaps any later one overlaps the next.
+    clash = next(((a, b) for a, b in pairwise(spans) if b[0] < a[1]), None)
+    if clash and overlaps == "raise":
         raise ValueError(
-            f"{where}: the spans {clashes[0][0]} and {clashes[0][1]} overlap. Pass "
+            f"{where}: the spans {clash[0]} and {clash[1]} overlap. Pass "
             "overlaps='longest', overlaps='skip' or overlaps='keep'."
         )
-    clashing = {a for a, _ in clashes}
-    return [span for span in spans if span not in clashing]
+    before = [0, *accumulate((end for _, end, _ in spans), max)]
+    after = [*(start for start, *_ in spans[1:]), float("inf")]
+    placed = zip(spans, before, after, strict=False)
+    return [span for span, end, start in placed if end <= span[0] and span[1] <= start]
 
 
 @set_module("skstruct.datasets")

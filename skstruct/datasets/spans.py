@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from numbers import Integral, Real
+from operator import itemgetter
 from typing import NamedTuple
 
 from skstruct.input.formats import NO_LABEL
@@ -256,11 +257,12 @@ def _in_order(spans):
 
 def _tokens_of(start, end, offsets, alignment):
     """First token of a span, and the one after its last."""
-    starts, ends = [a for a, _ in offsets], [b for _, b in offsets]
+    of_start, of_end = itemgetter(0), itemgetter(1)
     if alignment == "contract":
-        return bisect_left(starts, start), bisect_right(ends, end)
-    first, stop = bisect_right(ends, start), bisect_left(starts, end)
-    aligned = first < stop and starts[first] == start and ends[stop - 1] == end
+        return bisect_left(offsets, start, key=of_start), bisect_right(offsets, end, key=of_end)
+    first = bisect_right(offsets, start, key=of_end)
+    stop = bisect_left(offsets, end, key=of_start)
+    aligned = first < stop and offsets[first][0] == start and offsets[stop - 1][1] == end
     if alignment == "strict" and not aligned:
         raise ValueError(
             f"The span from {start} to {end} does not begin and end where tokens do: pass "

@@ -243,7 +243,7 @@ class TaggedText:
             shown.append((start, end, kind, judgement, note))
         # A chunk that was missed is not marked where it overlaps one that was found.
         shown.sort(key=lambda mark: (mark[3] == "missed", mark[0]))
-        return sorted(without_overlaps(shown)), notes
+        return without_overlaps(shown), notes
 
     def _text(self, i, start, end):
         return " ".join(map(str, self.tokens[i][start:end]))

@@ -1,8 +1,10 @@
 """Chunks in label sequences: found in every scheme, matched, paired and counted."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -337,11 +339,11 @@ def errors_of_sequence(true, predicted):
     """
     candidates = []
     for i, a in enumerate(true):
-        for j, b in enumerate(predicted):
-            if overlap(a, b):
-                wrong_type, wrong_boundary = a[2] != b[2], a[:2] != b[:2]
-                # Number of the kind: the first four are all combinations, in this order.
-                candidates.append((wrong_type + 2 * wrong_boundary, i, j))
+        for j in overlapped(predicted, a):
+            b = predicted[j]
+            wrong_type, wrong_boundary = a[2] != b[2], a[:2] != b[:2]
+            # Number of the kind: the first four are all combinations, in this order.
+            candidates.append((wrong_type + 2 * wrong_boundary, i, j))
     found, left, right = [], dict(enumerate(true)), dict(enumerate(predicted))
     for kind, i, j in sorted(candidates):
         if i in left and j in right:
@@ -350,15 +352,17 @@ def errors_of_sequence(true, predicted):
     return found + [("invented", None, chunk) for chunk in right.values()]
 
 
-def overlap(a, b):
-    """Return True if two spans (start, end, ...) have a position in common."""
-    return a[0] < b[1] and b[0] < a[1]
+def overlapped(spans, span):
+    """Places in a list, in order and free of overlaps, of the spans that this one overlaps."""
+    first = bisect_right(spans, span[0], key=itemgetter(1))
+    return range(first, bisect_left(spans, span[1], key=itemgetter(0)))
 
 
 def without_overlaps(spans):
-    """Leave out each span that overlaps one before it in the list."""
+    """Leave out each span that overlaps one before it in the list, and put the others in order."""
     kept = []
     for span in spans:
-        if not any(overlap(span, other) for other in kept):
-            kept.append(span)
+        places = overlapped(kept, span)
+        if not places:
+            kept.insert(places.start, span)
     return kept

@@ -13,7 +13,7 @@ from skstruct.metrics.chunks import (
     KINDS_OF_ERRORS,
     count_chunks,
     errors_of_sequence,
-    overlap,
+    overlapped,
     pairs_of_chunks,
 )
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
@@ -481,9 +481,9 @@ def _count(pairs, is_correct, otherwise):
     """Count as nervaluate does: pair each predicted chunk in turn with a true one that is left."""
     counts = dict.fromkeys(("correct", "incorrect", "partial", "missed", "spurious"), 0)
     for true, predicted in pairs:
-        left = list(true)
+        left = set(true)
         for chunk in predicted:
-            overlapping = [t for t in left if overlap(t, chunk)]
+            overlapping = [true[i] for i in overlapped(true, chunk) if true[i] in left]
             fits = [t for t in overlapping if is_correct(t[:2] == chunk[:2], t[2] == chunk[2])]
             if fits:
                 # By the type alone, that with the closest boundaries.

@@ -8,7 +8,7 @@ from skstruct.metrics import (
     chunk_precision_recall_fscore_support,
     extract_chunks,
 )
-from skstruct.metrics.chunks import KINDS_OF_ERRORS
+from skstruct.metrics.chunks import KINDS_OF_ERRORS, errors_of_sequence, without_overlaps
 from skstruct.metrics.scores import SCHEMAS
 
 
@@ -106,3 +106,18 @@ def test_nothing_and_bad_input():
         chunk_error_report([["B-A"]], [["B-A"]], zero_division="warn")
     with pytest.raises(ValueError, match="a dict has room for one row 'all'"):
         chunk_error_report([["B-all"]], [["B-all"]], output_dict=True)
+
+
+def test_pairing_chunks_of_a_long_sequence_takes_few_comparisons():
+    n_compared = 0
+
+    class Counted(int):
+        def __lt__(self, other):
+            nonlocal n_compared
+            n_compared += 1
+            return int(self) < int(other)
+
+    spans = [(Counted(2 * t), Counted(2 * t + 1), "A") for t in range(1000)]
+    assert len(errors_of_sequence(spans, spans)) == 1000
+    assert without_overlaps(spans) == spans
+    assert n_compared < 100_000
