@@ -255,7 +255,8 @@ def count_chunks(y_true, y_pred, labels, scheme, sample_weight):
     if sample_weight is not None:
         weights = np.repeat(weigh_sequences(sample_weight, len(lengths)), lengths)
     # The extra row of zeros at the end serves types that do not occur.
-    rows = [types.index(label) if label in types else len(types) for label in labels]
+    row_of = dict(zip(types, range(len(types)), strict=True))
+    rows = [row_of.get(label, len(types)) for label in labels]
     counts = []
     for chunks in found:
         weight = None if weights is None else weights[chunks.starts]
