@@ -1,4 +1,4 @@
-"""Whole documents in one sequence: time that grows with the square of the chunks would be minutes."""
+"""Whole documents in one sequence: time must not grow with the square of the chunks."""
 
 import json
 import time
