@@ -449,8 +449,8 @@ def sag_weights(X, y, order, *, l2, sample_weight, fit_intercept=True, skip_sear
             skips[i] -= 1
             curvature = curvatures[i]
         else:
-            first = curvature = 0.9 * curvatures[i] if i in curvatures else 1.0
-            while square > 1e-8:
+            first = curvature = 0.9 * curvatures[i] if i in curvatures else sample_weight[i]
+            while square > 1e-8 * sample_weight[i] ** 2:
                 n_calls += 1
                 away = Weights(*(w - g / curvature for w, g in zip(weights, gradient, strict=True)))
                 if value(away) <= value(weights) - square / (2 * curvature):

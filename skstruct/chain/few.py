@@ -11,17 +11,15 @@ import numpy as np
 
 from skstruct.chain import dense  # noqa: F401  (its members, before these functions are compiled)
 from skstruct.chain.protocol import edges_of, factors_of, forbidding
-from skstruct.chain.ranges import decode_marginals
+from skstruct.chain.ranges import NEARLY_ONE, decode_marginals
 from skstruct.chain.scores import Rows, longest, sequence_scores
 from skstruct.chain.viterbi import viterbi
 from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import sort_rows
 
-# For a batch, larger values and larger log-partitions are errors, and marginals are corrected where
-# their sum is off by twice as much.
+# For a batch, larger values and larger log-partitions are errors.
 LARGEST_VALUE = 3e38
 MOST_PRECISE = 4e14
-ROUNDING = 5e-7
 
 
 @inner_lean_jit
@@ -124,6 +122,6 @@ def add_up_to_one(marginals):
         total = 0.0
         for j in range(marginals.shape[1]):
             total += marginals[t, j]
-        if not abs(total - 1.0) <= ROUNDING:
+        if not abs(total - 1.0) <= NEARLY_ONE:
             return False
     return True

@@ -12,7 +12,10 @@ from skstruct.chain.protocol import edges_of, factors_for, score_edges, zero_cou
 from skstruct.chain.scores import longest, sequence_scores
 from skstruct.chain.search import search_nbest
 from skstruct.chain.viterbi import viterbi
-from skstruct.compiled.jit import jit
+from skstruct.compiled.jit import jit, lean_jit
+
+# Largest difference of a sum of probabilities from one that rounding explains.
+NEARLY_ONE = 1e-6
 
 
 @jit
@@ -45,6 +48,22 @@ def decode_marginals(rows, offsets, first, last, chain, factors, marginals, log_
         log_partition[i] = forward_backward(
             scores, b - a, factors, marginals[a:b], scale, 0.0, counts
         )
+        normalize(marginals, a, b)
+
+
+@lean_jit
+def normalize(marginals, first, last):
+    """Divide the marginals of each token by their sum, unless it is far from one.
+
+    By rounding, they could be more than one otherwise.
+    """
+    for t in range(first, last):
+        total = 0.0
+        for j in range(marginals.shape[1]):
+            total += marginals[t, j]
+        if abs(total - 1.0) <= NEARLY_ONE:
+            for j in range(marginals.shape[1]):
+                marginals[t, j] /= total
 
 
 @jit

@@ -29,6 +29,8 @@ from skstruct.matrices import pieces, writable
 _NEAR, _MOST_EPOCHS = 1e-3, 20
 _NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW = 0.03, 12
 _SLOW = 0.6
+# Least curvature of a weight, relative to the mean weight of a token and to small features.
+_LEAST_CURVATURE = 1e-3
 # Least penalty in the start, relative to the mean square of the features of a token.
 _LEAST_PENALTY = 1e-3
 # Least penalty in the start with an L1 penalty, whose weights are zero until the slope is above
@@ -95,7 +97,8 @@ class Objective:
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
         self.likelihood.curvature(theta, out, run)
         # Without penalty the curvature of a weight may be close to zero.
-        out += max(self.l2, 1e-3)
+        weight, square = self._scale
+        out += max(self.l2, _LEAST_CURVATURE * weight * min(square or 1.0, 1.0))
 
     def stochastic_start(self, given=None, run=None):
         """Compute a parameter vector near the minimum.
@@ -180,8 +183,7 @@ class Objective:
 
     def _penalty_of_ascent(self, l1=0.0):
         """L2 penalty of the ascent, which needs more than hardly any."""
-        square = self.likelihood.sum_of_squares / max(self.likelihood.n_occurrences, 1)
-        weight = self.likelihood.weighted_tokens / max(self.n_tokens, 1)
+        weight, square = self._scale
         of_l1 = np.sqrt(_L1_FACTOR * l1 * weight * square**1.5)
         return max(self.l2, _LEAST_PENALTY * self.mean_square, of_l1)
 
@@ -242,6 +244,12 @@ class Objective:
 
     def _ascent(self, free, l2, l1, memory, run=None):
         return DualFreeAscent(self.likelihood, free, l2, l1, memory, run=run)
+
+    @property
+    def _scale(self):
+        """Mean weight of a token, and mean square of the features that are not zero."""
+        square = self.likelihood.sum_of_squares / max(self.likelihood.n_occurrences, 1)
+        return self.likelihood.weighted_tokens / max(self.n_tokens, 1), square
 
     @property
     def mean_square(self):

@@ -47,7 +47,7 @@ SUM = 3  # sum of their curvatures
 N_SAG_PROGRESS = 4
 # Factor of a curvature estimate before every search, so that it can decrease.
 EASING = 0.9
-# Gradients with a smaller squared norm do not give an estimate of the curvature.
+# Gradients with a smaller squared norm, without the weight, give no estimate of the curvature.
 SMALLEST = 1e-8
 # The weights are not divided by a smaller scale.
 SMALLEST_SCALE = 1e-200
@@ -261,8 +261,9 @@ def visit_sequence(problem, distinct, i, skip_searches, state, visit):
     if state.skips[i] > 0:
         state.skips[i] -= 1
     else:
-        curvature = EASING * curvature if known else 1.0
-        if square > SMALLEST:
+        weight = problem.sample_weight[i]
+        curvature = EASING * curvature if known else weight
+        if square > SMALLEST * weight * weight:
             curvature, n_trials = search(
                 problem, distinct, i, state, visit, value, square, curvature
             )

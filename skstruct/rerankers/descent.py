@@ -144,8 +144,8 @@ class SGDReranker(DescentReranker):
 
     At every group it takes a step against the gradient of the loss :math:`L`. The step size
     :math:`\gamma_k` of the k-th step is `learning_rate`, or that divided by :math:`\sqrt k`. Groups
-    where the gradient is zero, such as those that the oracle wins by the margin of the hinge loss,
-    are passed over and not counted as steps:
+    where the derivatives by the scores are zero, such as those that the oracle wins by the margin
+    of the hinge loss, are passed over and not counted as steps:
 
     .. math::
 

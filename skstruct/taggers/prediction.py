@@ -218,7 +218,7 @@ class LinearChainMixin:
             a, b = batch.offsets[i], batch.offsets[i + 1]
             found = scores[i, :n_found]
             log_z = logsumexp(found) if log_partition is None else log_partition[i]
-            probabilities = np.exp(found - log_z)
+            probabilities = np.exp(np.minimum(found - log_z, 0.0))
             result[i] = [
                 Labelling(labels[m, a:b].tolist(), float(found[m]), float(probabilities[m]))
                 for m in range(n_found)
@@ -336,7 +336,8 @@ class LinearChainMixin:
             return None
         labels, scores, log_partition = found
         result = np.empty(len(labels), dtype=object)
-        parts = labels, scores.tolist(), np.exp(scores - log_partition).tolist()
+        probabilities = np.exp(np.minimum(scores - log_partition, 0.0))
+        parts = labels, scores.tolist(), probabilities.tolist()
         for i, part in enumerate(zip(*parts, strict=True)):
             result[i] = [Labelling(*part)]
         return result

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
-from skstruct import PerceptronTagger, SequenceBatch
+from skstruct import CRFTagger, PerceptronTagger, SequenceBatch
 from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import forward_backward, log_sum_exp
 from skstruct.chain.protocol import finish
@@ -231,6 +231,21 @@ def exponentials(x):
     out = x.copy()
     exp_all(out)
     return out
+
+
+@pytest.mark.parametrize("constraint", [None, "IOB2"])
+def test_probabilities_are_at_most_one_and_sum_to_it(constraint):
+    rng, length = np.random.default_rng(0), 3000
+    X = [rng.normal(scale=s, size=(n, 4)) for s, n in ((1, 40), (30, 40), (100, length))]
+    y = [rng.choice(["B-A", "O"], len(x)).tolist() for x in X]
+    tagger = CRFTagger(constraint=constraint).fit(X[:2], y[:2])
+    tagger.coef_ = rng.normal(size=tagger.coef_.shape)
+    for x in X:
+        proba = tagger.predict_proba([x])[0]
+        assert proba.max() <= 1
+        assert_allclose(proba.sum(axis=1), 1, rtol=1e-14)
+        (best,) = tagger.predict_nbest([x], 1)[0]
+        assert best.probability <= 1
 
 
 def test_exponential_is_within_two_units_in_the_last_place():

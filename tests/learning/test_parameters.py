@@ -282,6 +282,9 @@ def test_curvature_of_state_weights_is_the_diagonal_of_the_hessian(problem, l2, 
             moved = theta.copy()
             moved[at] += sign * 1e-5
             slopes.append(evaluate(objective, moved)[1][at])
-        # Without penalty a little is added.
-        expected = (slopes[0] - slopes[1]) / 2e-5 + (1e-3 if l2 == 0 else 0)
+        # Without penalty a little is added, in the scale of the weights and of small features.
+        weight, squares = sample_weight.mean(), np.square(np.concatenate(X))
+        square = squares.sum() / max(np.count_nonzero(squares), 1)
+        little = 1e-3 * weight * (min(square, 1) if square else 1)
+        expected = (slopes[0] - slopes[1]) / 2e-5 + (little if l2 == 0 else 0)
         assert_allclose(curvature[at], expected, rtol=1e-5, atol=1e-5)

@@ -343,6 +343,26 @@ def many_tokens():
     return WordVectorizer().fit_transform(X), y
 
 
+@pytest.mark.parametrize(
+    "params",
+    [{"l1": 0.05}, {"l2": 0.01}, {"solver": "sag", "l2": 0.05, "random_state": 0}],
+    ids=["l1", "l2", "sag"],
+)
+@pytest.mark.parametrize("factor", [1e-5, 1e4])
+def test_weights_times_a_number_are_penalties_divided_by_it(small, params, factor):
+    X, y = small
+    X = SequenceBatch(X.X / 100, X.offsets)
+    params = {"l1": 0, "l2": 0, "tol": 1e-5, **params}
+    if params.get("solver") == "sag":
+        del params["l1"]
+    scaled = {name: params[name] * factor for name in ("l1", "l2") if name in params}
+    tagger = CRFTagger(**params).fit(X, y)
+    other = CRFTagger(**{**params, **scaled}).fit(X, y, sample_weight=np.full(len(y), factor))
+    assert other.n_iter_ <= 1.5 * tagger.n_iter_ + 5
+    objective = tagger.history_["objective"][-1]
+    assert other.history_["objective"][-1] / factor == pytest.approx(objective, rel=1e-4)
+
+
 @pytest.mark.parametrize("params", [{}, {"order": 2}, {"l1": 0.1}, {"fit_intercept": False}])
 def test_a_warm_start_goes_on_from_a_memory_map(small, params, tmp_path):
     X, y = small
