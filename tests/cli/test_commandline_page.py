@@ -71,5 +71,6 @@ def test_commands_of_the_page(tmp_path):
     assert [line.split()[0] for line in tagged.splitlines() if line] == [
         *("Rockwell", "said", "the", "agreement", "holds")
     ]
-    assert {"train.txt", "test.txt"} == {path.name for path in (tmp_path / "tagged").iterdir()}
+    tagged = {path.name for path in (tmp_path / "tagged").iterdir()}
+    assert tagged == {"train.txt.gz", "test.txt.gz"}
     assert (tmp_path / "plain.crfsuite").read_bytes()[:4] == b"lCRF"
