@@ -306,7 +306,7 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
         Number of columns of a token.
     n_features_ : int
         Number of features of tokens.
-    feature_names_in_ : ndarray of shape (n_columns_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if sequences are data frames.
 
     See Also
