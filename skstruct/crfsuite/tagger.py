@@ -76,7 +76,7 @@ class _Sequence:
         check_log_partition(log_partition)
         sequence_scores(rows, 0, len(codes), chain, scores)
         score = path_score(scores, len(codes), chain_factors(chain).edges, codes)
-        return math.exp(score - log_partition[0])
+        return math.exp(min(score - log_partition[0], 0.0))
 
 
 @set_module("skstruct.crfsuite")

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skstruct.dask.mixing import fit_online
 from skstruct.dask.shard import count, number, read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
+from skstruct.features.base import names_in
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.formats import check_number, label_array, sorted_classes
 from skstruct.learning.layout import lay_out, merge_observed
@@ -347,6 +348,12 @@ def _number_columns(found, full):
     return n_features, None, [np.asarray(shard.columns, np.int32) for shard in found]
 
 
+_OTHER_COLUMNS = (
+    "The columns of partition {0} and of partition {2} differ in name or order. Columns must "
+    "be the same in all partitions."
+)
+
+
 def find_named(found):
     """Number of a shard whose columns have the names of all columns; None if there are no names.
 
@@ -360,11 +367,7 @@ def find_named(found):
         If shards have columns with other names, or in another order.
     """
     names = {i: shard.names for i, shard in enumerate(found) if shard.n_sequences and shard.names}
-    message = (
-        "The columns of partition {0} and of partition {2} differ in name or order. Columns must "
-        "be the same in all partitions."
-    )
-    return next(iter(names)) if names and _require_same(names, message) else None
+    return next(iter(names)) if names and _require_same(names, _OTHER_COLUMNS) else None
 
 
 def _merge_templates(found, vectorizer):
@@ -374,6 +377,9 @@ def _merge_templates(found, vectorizer):
         {i: part.n_columns_ for i, part in parts.items()},
         "Tokens of partition {} have {} column(s), but those of partition {} have {}.",
     )
+    names = {i: names_in(part) for i, part in parts.items()}
+    if names := {i: of_part.tolist() for i, of_part in names.items() if of_part is not None}:
+        _require_same(names, _OTHER_COLUMNS)
     columns = vectorizer._merge(list(parts.values()), [found[i].frequency for i in parts])
     numbers = dict.fromkeys(range(len(found)), np.empty(0, np.int32))
     numbers |= zip(parts, columns, strict=True)

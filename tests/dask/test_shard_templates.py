@@ -1,6 +1,7 @@
 """Vectorisers by templates on shards: the features that one fitted to all sequences learns."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.shards import OneProcess, cut
 from helpers.taggers import assert_same_weights
@@ -151,6 +152,14 @@ def test_a_frozen_vectorizer_learns_nothing():
             TemplateVectorizer(TEMPLATE),
             [(X[:3], Y[:3]), ([[("a", "b", "c")]], [["A"]])],
             r"Tokens of partition 1 have 3 column\(s\), but those of partition 0 have 2",
+        ),
+        (
+            TemplateVectorizer(TEMPLATE),
+            [
+                ([pd.DataFrame([["a", "b"]], columns=list(names))], [["A"]])
+                for names in ("wp", "pw")
+            ],
+            "columns of partition 1 and of partition 0 differ in name or order",
         ),
         (
             TemplateVectorizer(TEMPLATE),
