@@ -325,8 +325,8 @@ class TemplateVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None)
     ignored.
 
     As in CRF++, features are the same if their names are: ``%x[0,0]/%x[1,0]`` makes the same
-    feature of "a/b", "c" and of "a", "b/c". Blanks at the end of a line belong to the names. Names are compared by 64-bit hashes, and in full if
-    these are equal.
+    feature of "a/b", "c" and of "a", "b/c". Blanks at the end of a line belong to the names. Names
+    are compared by 64-bit hashes, and in full if these are equal.
 
     In patterns, ``.`` is any character, ``\d`` a digit, ``\a`` a letter, ``\w`` either of them,
     ``\l`` a lower-case and ``\u`` an upper-case letter, ``\p`` punctuation, and ``\s`` a space;
