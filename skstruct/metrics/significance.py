@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import permutation_test
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from skstruct.metrics.chunks import count_chunks_of_sequences
 from skstruct.metrics.labels import as_list, compare_tokens, count_by_sequence, stack_both
@@ -40,6 +40,7 @@ def paired_permutation_test(
     *,
     metric="chunk_f1",
     scheme="conlleval",
+    groups=None,
     n_resamples=9999,
     random_state=None,
 ):
@@ -48,7 +49,8 @@ def paired_permutation_test(
     Under the null hypothesis the two predictions for a sequence could be swapped. The test swaps
     them at random, each with probability one half, and counts how often the difference is at least
     as large as it was (approximate randomisation; Noreen, 1989; Yeh, 2000). It needs no assumption
-    on how F1 is distributed.
+    on how F1 is distributed, but sequences have to be independent. Sequences of one document or
+    person are not: give `groups`, and whole groups are swapped.
 
     Parameters
     ----------
@@ -62,8 +64,11 @@ def paired_permutation_test(
         resample.
     scheme : str, default="conlleval"
         Scheme of the labels of chunks; see :func:`extract_chunks`.
+    groups : array-like of shape (n_sequences,), default=None
+        Group of each sequence, such as its document or speaker. By default, each sequence is a
+        group. With ``n`` groups, no p is below ``2 ** (1 - n)``.
     n_resamples : int, default=9999
-        Number of random swaps of all sequences. With few sequences all swaps are tried.
+        Number of random swaps. All swaps are tried if there are no more than that.
     random_state : int, RandomState instance or None, default=None
         Source of the swaps.
 
@@ -75,8 +80,8 @@ def paired_permutation_test(
     Raises
     ------
     ValueError
-        If the sequences differ in number or lengths, there are fewer than two, a label or option is
-        invalid, or the metric is NaN.
+        If the sequences differ in number or lengths, there are fewer than two of them or of their
+        groups, a label or option is invalid, or the metric is NaN.
 
     References
     ----------
@@ -93,12 +98,13 @@ def paired_permutation_test(
     (0.67, 0.03)
     """
     if callable(metric):
-        statistic, n = _of_labels(metric, y_true, y_pred_1, y_pred_2)
+        statistic, n = _of_labels(metric, y_true, y_pred_1, y_pred_2, groups)
         options = {"vectorized": False}
     else:
         check_choice("metric", metric, tuple(_METRICS))
         counts = [_METRICS[metric](y_true, y_pred, scheme) for y_pred in (y_pred_1, y_pred_2)]
-        n, stacked = len(counts[0]), np.concatenate(counts)
+        codes, n = _read_groups(groups, len(counts[0]))
+        stacked = np.concatenate([_sum_by_group(of_system, codes, n) for of_system in counts])
 
         def statistic(first, second, axis):
             """Difference of the scores of summed counts, for many samples at once."""
@@ -106,7 +112,8 @@ def paired_permutation_test(
 
         options = {"vectorized": True, "batch": max(1, _AT_ONCE // (6 * n))}
     if n < 2:
-        raise ValueError("y_true has one sequence, but the test needs two or more to swap.")
+        what = "y_true has one sequence" if groups is None else "groups has one group"
+        raise ValueError(f"{what}, but the test needs two or more to swap.")
     result = permutation_test(
         (np.arange(n), np.arange(n, 2 * n)),
         statistic,
@@ -118,17 +125,37 @@ def paired_permutation_test(
     return PairedTest(float(result.statistic), float(result.pvalue))
 
 
-def _of_labels(metric, y_true, y_pred_1, y_pred_2):
-    """Difference of a metric as a function of the sequences of two stacked systems."""
+def _read_groups(groups, n_sequences):
+    """Code of the group of each sequence, and the number of groups."""
+    if groups is None:
+        return np.arange(n_sequences), n_sequences
+    check_consistent_length(np.empty(n_sequences), groups)
+    found, codes = np.unique(column_or_1d(groups), return_inverse=True)
+    return codes, len(found)
+
+
+def _sum_by_group(counts, codes, n_groups):
+    """Sum the rows of each group."""
+    sums = np.zeros((n_groups, counts.shape[1]), counts.dtype)
+    np.add.at(sums, codes, counts)
+    return sums
+
+
+def _of_labels(metric, y_true, y_pred_1, y_pred_2, groups):
+    """Difference of a metric as a function of the groups of two stacked systems."""
     pairs = [stack_both(y_true, y_pred) for y_pred in (y_pred_1, y_pred_2)]
     # An array says that each label is a sequence of its own.
     collect = np.array if any(side.flat for pair in pairs for side in pair) else list
     y_true, *predicted = (as_list(y) for y in (y_true, y_pred_1, y_pred_2))
-    n, y_true, stacked = len(y_true), collect(y_true), [*predicted[0], *predicted[1]]
+    codes, n = _read_groups(groups, len(y_true))
+    y_true = collect(y_true)
+
+    def score(part):
+        systems = (part // n)[codes].tolist()
+        return metric(y_true, collect([predicted[s][i] for i, s in enumerate(systems)]))
 
     def difference(first, second):
-        scores = (metric(y_true, collect([stacked[i] for i in part])) for part in (first, second))
-        found = next(scores) - next(scores)
+        found = score(first) - score(second)
         # No difference is as large as NaN, which would pass for significant.
         if np.isnan(found):
             raise ValueError("The metric is NaN for a swap; let it always return a number.")

@@ -32,12 +32,16 @@ def systems(n_sequences, seed=0):
     return y_true, corrupt(0.2), corrupt(0.6)
 
 
+@pytest.mark.parametrize("groups", [None, ["b", "c", "a", "a", "c", "b", "b", "d"]])
 @pytest.mark.parametrize("metric", SCORES)
-def test_all_swaps_of_few_sequences_are_tried(metric):
-    y_true, first, second = systems(7)
+def test_all_swaps_of_few_groups_are_tried(metric, groups):
+    y_true, first, second = systems(8)
     score = SCORES[metric]
     differences = []
-    for swapped in product([False, True], repeat=len(y_true)):
+    units = groups or list(range(len(y_true)))
+    for choice in product([False, True], repeat=len(set(units))):
+        is_swapped = dict(zip(sorted(set(units)), choice, strict=True))
+        swapped = [is_swapped[unit] for unit in units]
         pairs = [(b, a) if s else (a, b) for a, b, s in zip(first, second, swapped, strict=True)]
         one, two = zip(*pairs, strict=True)
         differences.append(score(y_true, list(one)) - score(y_true, list(two)))
@@ -47,7 +51,7 @@ def test_all_swaps_of_few_sequences_are_tried(metric):
         np.mean(np.array(differences) <= observed + 1e-12),
     )
     for name in (metric, score):
-        result = paired_permutation_test(y_true, first, second, metric=name)
+        result = paired_permutation_test(y_true, first, second, metric=name, groups=groups)
         assert result.difference == pytest.approx(observed)
         assert result.pvalue == pytest.approx(min(1.0, 2 * one_sided))
 
@@ -96,6 +100,11 @@ def test_bad_input_is_named():
         paired_permutation_test([["O"], ["O"]], [["O"], ["O"]], [["O"]])
     with pytest.raises(ValueError, match="y_true has one sequence, but the test needs two or more"):
         paired_permutation_test([["O"]], [["O"]], [["O"]])
+    two = [["O"], ["B-a"]]
+    with pytest.raises(ValueError, match="groups has one group, but the test needs two or more"):
+        paired_permutation_test(two, two, two, groups=["a", "a"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        paired_permutation_test(two, two, two, groups=["a", "a", "b"])
 
 
 def test_a_metric_that_is_not_a_number():
