@@ -15,9 +15,10 @@ import skstruct
 from skstruct.datasets import fetch_conll2000, fetch_conll2002, fetch_ocr_letters
 from skstruct.learning.solver import SOLVERS, support_table
 
-# The folder's own extensions.
-sys.path.insert(0, str(Path(__file__).parent))
+# The folder's own extensions, and the benchmarks, behind the package that is installed.
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+sys.path.append(str(ROOT))
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
 project = "skstruct"
@@ -180,5 +181,15 @@ def find_source(app, package, name):
     return None
 
 
+def say_when_measured(app, path, docname, content):
+    """Print below a generated table when, where and on what code it was measured."""
+    from benchmarks.common.stamps import describe, read_stamps
+
+    stamp = read_stamps(ROOT / "docs" / path.parent).get(path.stem)
+    if stamp is not None:
+        content[0] += f"\n*{describe(stamp)}*\n"
+
+
 def setup(app):
     app.connect("viewcode-follow-imported", find_source)
+    app.connect("include-read", say_when_measured)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.common.report import Report
+from benchmarks.common.stamps import new_stamp, read_stamps
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "docs" / "benchmarks" / "generated"
@@ -41,13 +42,17 @@ def open_report(name, arguments):
     A quick run never writes into the documentation: without a folder, its report is temporary.
     """
     command = f"python -m benchmarks.{name}"
+    # Tables of runs that were made before are as old as these.
+    runs = RESULTS / name if getattr(arguments, "results", None) is None else arguments.results
+    reports = getattr(arguments, "write", False) or getattr(arguments, "action", "") == "report"
+    stamp = read_stamps(runs).get("runs") if reports else new_stamp()
     if arguments.output:
-        yield Report(arguments.output, command)
+        yield Report(arguments.output, command, stamp)
     elif arguments.quick:
         with tempfile.TemporaryDirectory() as folder:
-            yield Report(Path(folder), command)
+            yield Report(Path(folder), command, stamp)
     else:
-        yield Report(GENERATED / name, command)
+        yield Report(GENERATED / name, command, stamp)
 
 
 @contextmanager

@@ -5,18 +5,24 @@ import platform
 
 import numpy as np
 
+from benchmarks.common.stamps import keep_stamp, new_stamp, read_stamps
+
 
 class Report:
-    """A folder of generated files, each of which names the command that wrote it."""
+    """A folder of generated files, each of which names the command that wrote it.
 
-    def __init__(self, folder, command):
-        self.folder, self.command = folder, command
+    With `stamp`, files are stamped as measured then; without, they keep the stamps that they have.
+    """
+
+    def __init__(self, folder, command, stamp=None):
+        self.folder, self.command, self.stamp = folder, command, stamp
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, name, *parts):
         """Write paragraphs and tables into the file ``name.md``."""
         text = "\n\n".join([f"<!-- Written by: {self.command} -->", *parts]) + "\n"
         (self.folder / f"{name}.md").write_text(text, encoding="utf-8")
+        self._keep_stamp(name)
         print(self.folder / f"{name}.md", flush=True)
 
     def write_into(self, page, name, text):
@@ -36,6 +42,14 @@ class Report:
             figure.savefig(
                 self.folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight"
             )
+        self._keep_stamp(name)
+
+    def _keep_stamp(self, name):
+        stamps = read_stamps(self.folder)
+        # A new table of old runs is as old as the newest of them.
+        newest = max(stamps.values(), key=lambda stamp: stamp["date"], default=None)
+        stamp = self.stamp or stamps.get(name) or newest or new_stamp()
+        keep_stamp(self.folder, name, stamp)
 
 
 def table(head, rows, left=(0,)):

@@ -3,6 +3,8 @@
 import gzip
 import json
 
+from benchmarks.common.stamps import keep_stamp, new_stamp
+
 
 def read_runs(path):
     """Runs of a file, which may be compressed; none where there is no file."""
@@ -28,9 +30,10 @@ def _lines(runs):
 
 
 def append_run(path, run):
-    """Add a run to a file."""
+    """Add a run to a file, and stamp it: tables of these runs are as old as the last of them."""
     with path.open("a", encoding="utf-8") as file:
         file.write(_lines([run]))
+    keep_stamp(path.parent, "runs", new_stamp())
 
 
 class Records:

@@ -1,4 +1,4 @@
-"""What the reports of benchmarks share: the correction of p for the number of tests."""
+"""What the reports of benchmarks share: stamps of tables, and the correction of p."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,10 @@ from numpy.testing import assert_allclose
 # Behind all others, so that the package under test stays the one that is installed.
 sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
-from benchmarks.common.report import corrected
+from benchmarks.common.report import Report, corrected
+from benchmarks.common.stamps import code_hash, describe, new_stamp, read_stamps
+
+GENERATED = Path(__file__).parents[2] / "docs" / "benchmarks" / "generated"
 
 
 def naive(pvalues):
@@ -33,3 +36,34 @@ def test_false_discovery_rate(n):
 
 def test_no_tests_need_no_correction():
     assert corrected({}) == {}
+
+
+def test_every_table_and_figure_says_when_it_was_measured():
+    files = [path for ending in ("md", "svg") for path in GENERATED.glob(f"*/*.{ending}")]
+    assert files
+    assert [path for path in files if path.stem not in read_stamps(path.parent)] == []
+
+
+def test_what_is_written_again_from_old_runs_keeps_its_date(tmp_path):
+    old = {**new_stamp(), "date": "2020-01-01", "code": "of another time"}
+    Report(tmp_path, "command", old).write("first", "text")
+    again = Report(tmp_path, "command")
+    again.write("first", "text")
+    again.write("second", "text")
+    assert read_stamps(tmp_path) == {"first": old, "second": old}
+    assert describe(old).startswith("Measured on 2020-01-01 at commit")
+    assert "code has changed" in describe(old)
+    assert "code has changed" not in describe(new_stamp())
+
+
+def test_the_hash_of_the_code_leaves_out_words_and_what_is_not_timed(tmp_path):
+    def hash_of(kernel, word="", *, room="chain"):
+        root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        (root / "skstruct" / room).mkdir(parents=True)
+        text = f'"""{word}"""\n\ndef f(x):\n    """{word}"""\n    return x + {kernel}  # {word}\n'
+        (root / "skstruct" / room / "dense.py").write_text(text, encoding="utf-8")
+        return code_hash(root)
+
+    assert hash_of(1) == hash_of(1, "sum")
+    assert hash_of(1) != hash_of(2)
+    assert hash_of(1, room="datasets") == hash_of(2, room="datasets")
