@@ -53,20 +53,33 @@ def read_ocr(data):
 def read_hapt(data):
     """Windows of the recordings: mean, deviation, roughness, band energies, correlations."""
     arrays = np.load(Path(data) / "hapt.npz")
-    stop = np.cumsum(arrays["length"])
     parts = {"train": ([], []), "dev": ([], []), "test": ([], [])}
-    for a, b, user in zip(stop - arrays["length"], stop, arrays["user"], strict=True):
-        starts = np.arange(a, b - WINDOW + 1, STEP)
+    for part, _, starts in recordings(arrays):
         places = starts[:, None] + np.arange(WINDOW)
         features = describe_windows(arrays["signal"][places].astype(float))
         labels = [int(np.bincount(window).argmax()) for window in arrays["label"][places]]
-        part = "test" if user > TRAINING_USERS else "dev" if user > DEVELOPMENT_USERS else "train"
         for first in range(0, len(starts), STRETCH):
             parts[part][0].append(features[first : first + STRETCH])
             parts[part][1].append([f"{label:02}" for label in labels[first : first + STRETCH]])
     mean = np.concatenate(parts["train"][0]).mean(axis=0)
     deviation = np.concatenate(parts["train"][0]).std(axis=0)
     return {name: ([(x - mean) / deviation for x in X], y) for name, (X, y) in parts.items()}
+
+
+def read_hapt_users(data):
+    """User of each sequence of `read_hapt`, by part."""
+    users = {"train": [], "dev": [], "test": []}
+    for part, user, starts in recordings(np.load(Path(data) / "hapt.npz")):
+        users[part] += [user] * -(-len(starts) // STRETCH)
+    return users
+
+
+def recordings(arrays):
+    """Part, user and first samples of the windows of each recording."""
+    stop = np.cumsum(arrays["length"])
+    for a, b, user in zip(stop - arrays["length"], stop, arrays["user"].tolist(), strict=True):
+        part = "test" if user > TRAINING_USERS else "dev" if user > DEVELOPMENT_USERS else "train"
+        yield part, user, np.arange(a, b - WINDOW + 1, STEP)
 
 
 def describe_windows(windows):

@@ -16,7 +16,7 @@ from benchmarks.common.corpora import (
     load_quick_digits,
 )
 from benchmarks.common.features import CHARACTERS, CHUNKING, NEIGHBOUR_SHAPES, SPELLING, WORDS
-from benchmarks.search_based.tasks import read_hapt, read_ocr
+from benchmarks.search_based.tasks import read_hapt, read_hapt_users, read_ocr
 from skstruct import TemplateVectorizer
 from skstruct.datasets import load_addresses
 
@@ -37,6 +37,7 @@ class Corpus(NamedTuple):
     template: object = None  # lines for TemplateVectorizer; None where X is of numbers
     binary: bool = True  # whether the numbers are 0 and 1 only
     words: bool = True  # whether tokens are words
+    groups: object = None  # function of the labels of the test set: the unit of each sequence
 
 
 def read_addresses(n_train=TRAINING_ADDRESSES, n_test=None):
@@ -50,6 +51,19 @@ def read_addresses(n_train=TRAINING_ADDRESSES, n_test=None):
     }
 
 
+def users_of_test(y):
+    """User of each test sequence of HAPT: stretches of one recording are no independent evidence.
+
+    `y` is not read.
+    """
+    return read_hapt_users(data_folder())["test"]
+
+
+def spelled(y):
+    """The word that each sequence of letters spells: many writers wrote the same few words."""
+    return ["".join(labels) for labels in y]
+
+
 ENTITY_FILES = {"train": "train", "dev": "testa", "test": "testb"}
 # In the order of the time that they take.
 CORPORA = {
@@ -58,10 +72,21 @@ CORPORA = {
         "words of Chinese", "AS", F1, columns("wordseg-as", **TWO_FILES), CHARACTERS, words=False
     ),
     "hapt": Corpus(
-        "signals", "HAPT", ACCURACY, lambda: read_hapt(data_folder()), binary=False, words=False
+        "signals",
+        "HAPT",
+        ACCURACY,
+        lambda: read_hapt(data_folder()),
+        binary=False,
+        words=False,
+        groups=users_of_test,
     ),
     "ocr": Corpus(
-        "characters", "OCR letters", ACCURACY, lambda: read_ocr(data_folder()), words=False
+        "characters",
+        "OCR letters",
+        ACCURACY,
+        lambda: read_ocr(data_folder()),
+        words=False,
+        groups=spelled,
     ),
     "conll2002-esp": Corpus(
         "names, Spanish",

@@ -7,13 +7,18 @@ from functools import cached_property
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
+from benchmarks.common.significance import compare
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
-from benchmarks.which_tagger.systems import NEURAL, REFERENCE, SYSTEMS
-from skstruct.metrics import paired_permutation_test
+from benchmarks.which_tagger.systems import (
+    NEURAL,
+    REFERENCE,
+    SYSTEMS,
+    TUNED_REFERENCE,
+    reference_of,
+)
 
 SEEDS = 3
-N_RESAMPLES = 1999
 
 
 class TaggerRecords(Records):
@@ -44,12 +49,10 @@ def neural_runs(records):
     return found
 
 
-def compare_labels(y_true, y_pred, y_other, measure):
-    """Difference of the scores of two labellings, with its p."""
-    test = paired_permutation_test(
-        y_true, y_pred, y_other, metric=measure, n_resamples=N_RESAMPLES, random_state=0
-    )
-    return {"difference": 100 * test.difference, "p": test.pvalue}
+def compare_labels(y_true, y_pred, y_other, measure, groups=None):
+    """Difference of the scores of two labellings, its p, and the least p that there can be."""
+    found = compare(y_true, y_pred, y_other, measure, groups)
+    return {"difference": 100 * found.difference, "p": found.p, "smallest p": found.smallest}
 
 
 class Runs:
@@ -64,17 +67,20 @@ class Runs:
         self._compiled = set()
 
     def make_all(self, systems, n_seeds):
-        """Make the runs of systems, which take turns; the reference is always the first."""
+        """Make the runs of systems, which take turns; what they are compared with comes first."""
+        references = sorted({reference_of(system) for system in systems})
         for seed in range(n_seeds):
-            for system in [REFERENCE, *systems]:
+            for system in [*references, *systems]:
                 self.make(system, seed)
-                if REFERENCE in self._given_up:
+                if not self._given_up.isdisjoint(references):
                     return
 
     def make(self, system, seed):
-        """Make a run, unless it is finished."""
+        """Make a run, unless it is finished and was compared with the right system."""
+        reference = reference_of(system)
         known = self.records.find(kind="run", corpus=self.name, system=system, seed=seed)
-        if known or system in self._given_up or (seed and not SYSTEMS[system].seeded):
+        finished = known and ("mistakes" in known or known.get("reference") == reference)
+        if finished or system in self._given_up or (seed and not SYSTEMS[system].seeded):
             return
         try:
             parameters = self._parameters(system)
@@ -85,12 +91,14 @@ class Runs:
             self._given_up.add(system)
             return
         mistakes = found.pop("mistakes")
-        if system == REFERENCE:
+        if system in (REFERENCE, TUNED_REFERENCE):
             found["mistakes"] = mistakes
         else:
+            found["reference"] = reference
             labels = unpack_mistakes(mistakes, self._test_labels)
-            sides = self._test_labels, labels, self._reference
-            found.update(compare_labels(*sides, self._corpus.measure))
+            sides = self._test_labels, labels, self._labels_of(reference)
+            groups = self._corpus.groups and self._corpus.groups(self._test_labels)
+            found.update(compare_labels(*sides, self._corpus.measure, groups))
         head = {"kind": "run", "corpus": self.name, "system": system, "seed": seed}
         self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
         shown = {key: found[key] for key in ("score", "seconds", "memory")}
@@ -114,9 +122,9 @@ class Runs:
     def _test_labels(self):
         return read_part(self._folder, "test")[1]
 
-    @cached_property
-    def _reference(self):
-        record = self.records.find(kind="run", corpus=self.name, system=REFERENCE, seed=0)
+    def _labels_of(self, reference):
+        """Predicted labels of a system that others are compared with."""
+        record = self.records.find(kind="run", corpus=self.name, system=reference, seed=0)
         return unpack_mistakes(record["mistakes"], self._test_labels)
 
     def _parameters(self, system):

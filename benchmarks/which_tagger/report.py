@@ -13,7 +13,15 @@ from benchmarks.common.report import corrected, mean_and_deviation, table
 from benchmarks.common.runs import write_runs
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.figures import draw_scores
-from benchmarks.which_tagger.systems import CHOSEN, DEFAULTS, NEURAL, REFERENCE, SYSTEMS
+from benchmarks.which_tagger.systems import (
+    CHOSEN,
+    DEFAULTS,
+    NEURAL,
+    REFERENCE,
+    SYSTEMS,
+    TUNED_REFERENCE,
+    reference_of,
+)
 
 LEVEL = 0.05
 TITLES = {"chunk_f1": "F1, %", "token_accuracy": "accuracy, %"}
@@ -51,6 +59,7 @@ class Outcome(NamedTuple):
 
     runs: list
     p: float = None
+    decidable: bool = True  # False if no p of this corpus can be small enough
 
     def values(self, key):
         """An entry of the records, as an array."""
@@ -66,7 +75,15 @@ class Outcome(NamedTuple):
 
     def largest_p(self):
         """Largest p of the seeds: a difference has to show with each of them."""
-        return max((run["p"] for run in self.runs if "p" in run), default=None)
+        return max((run["p"] for run in self._compared()), default=None)
+
+    def smallest_p(self):
+        """Least p that the corpus can have."""
+        return max((run["smallest p"] for run in self._compared()), default=None)
+
+    def _compared(self):
+        """Runs that were compared with what their system is compared with now."""
+        return [run for run in self.runs if run.get("reference") == reference_of(run["system"])]
 
     def mark(self):
         """Mark of a score that differs from that of the reference by more than chance."""
@@ -142,15 +159,19 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
 
 def correct(found):
     """Correct the p of all systems and corpora together, for their number."""
-    tests = {
-        (place, system): outcome.largest_p()
+    compared = {
+        (place, system): outcome
         for place, results in enumerate(found)
         for system, outcome in results.outcomes.items()
         if outcome.largest_p() is not None
     }
-    for (place, system), p in corrected(tests).items():
-        outcomes = found[place].outcomes
-        outcomes[system] = outcomes[system]._replace(p=p)
+    tests = {key: outcome.largest_p() for key, outcome in compared.items()}
+    for key, p in corrected(tests).items():
+        place, system = key
+        # Few users or words: even if all swaps but one gave less, nothing would be decided.
+        at_best = corrected({**tests, key: compared[key].smallest_p()})[key]
+        outcome = compared[key]._replace(p=p, decidable=at_best < LEVEL)
+        found[place].outcomes[system] = outcome
 
 
 def advice_table(found):
@@ -200,14 +221,15 @@ def difference_table(found):
     """Corpora on which each system differs from the reference."""
     rows = []
     for system in (*SYSTEMS, *NEURAL):
-        names = {" **+**": [], " **-**": [], "": []}
+        names = {" **+**": [], " **-**": [], "": [], "undecided": []}
         for results in found:
             outcome = results.outcomes.get(system)
             if outcome is not None and outcome.p is not None:
-                names[outcome.mark()].append(results.corpus.title)
+                kind = outcome.mark() if outcome.decidable else "undecided"
+                names[kind].append(results.corpus.title)
         if any(names.values()):
             rows.append([system, *(", ".join(titles) for titles in names.values())])
-    head = ["", "more accurate", "less accurate", "no difference found"]
+    head = ["", "more accurate", "less accurate", "no difference found", "cannot be decided"]
     return table(head, rows, left=range(len(head)))
 
 

@@ -68,7 +68,8 @@ TAGGERS = {
         {"gamma": [0.1, 1.0, 10.0, 100.0], "average": [False, True]},
     ),
 }
-REFERENCE = "CRFsuite lbfgs"
+# Systems of this library are compared with the same objective and biases (`same_objective`).
+REFERENCE = "CRFsuite lbfgs, same objective"
 CRFSUITE = {
     f"CRFsuite {algorithm}": System(
         partial(CRFsuiteLearner, algorithm), "pycrfsuite", {}, algorithm != "lbfgs"
@@ -77,9 +78,17 @@ CRFSUITE = {
 }
 # As in the tutorial; 100 iterations act as early stopping.
 PENALTIES = {"c2": [0.01, 0.03, 0.1, 0.3, 1.0], "c1": [0.0, 0.03, 0.1, 0.3, 1.0]}
-CRFSUITE["CRFsuite lbfgs, tuned"] = CRFSUITE[REFERENCE]._replace(
+CRFSUITE["CRFsuite lbfgs, tuned"] = CRFSUITE["CRFsuite lbfgs"]._replace(
     parameters={"max_iterations": 100}, grid=PENALTIES
 )
+
+
+def same_objective(l2=1.0):
+    """Keywords of `CRFTagger`, and those of CRFsuite's `lbfgs` with the same objective."""
+    return {"l2": l2}, {"c2": l2 / 2, "biases": True}
+
+
+CRFSUITE[REFERENCE] = CRFSUITE["CRFsuite lbfgs"]._replace(parameters=same_objective()[1])
 # Their defaults: CRF++ has an L2 penalty, Wapiti's L-BFGS an elastic net that is nearly L1.
 PEERS = {
     "CRF++": System(CRFppLearner, "CRFPP", {}, seeded=False, values=False),
@@ -98,6 +107,14 @@ TUNED = {
 }
 SYSTEMS = {**CRFSUITE, **PEERS, **DEFAULTS, **TUNED}
 CHOSEN = [name for name, system in SYSTEMS.items() if system.grid]
+TUNED_REFERENCE = "CRFsuite lbfgs, tuned"
+
+
+def reference_of(system):
+    """What a system is compared with: tuned ones with a tuned one."""
+    return TUNED_REFERENCE if system in CHOSEN else REFERENCE
+
+
 # Systems of `benchmarks.neural`, whose finished runs are in the same tables.
 NETWORKS = ("Bi-LSTM", "Bi-LSTM-CRF")
 TUNED_NETWORKS = tuple(f"{network}, tuned" for network in NETWORKS)

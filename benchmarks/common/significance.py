@@ -1,0 +1,37 @@
+"""Tests of the difference between two systems, over the units that are independent."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.metrics import paired_permutation_test
+
+# All swaps are tried of up to 15 units, this many at random of more.
+MOST_ENUMERATED = 1 << 15
+N_RESAMPLES = 20_000
+
+
+class Comparison(NamedTuple):
+    """Difference of two systems, its p, and the least p that so many units can have."""
+
+    difference: float
+    p: float
+    smallest: float
+
+
+def compare(y_true, y_pred, y_other, measure, groups=None):
+    """Test a difference; `groups` are those of the sequences, such as speakers."""
+    n_units = len(y_true) if groups is None else len(np.unique(groups))
+    few = n_units <= MOST_ENUMERATED.bit_length() - 1
+    n_resamples = MOST_ENUMERATED if few else N_RESAMPLES
+    test = paired_permutation_test(
+        y_true,
+        y_pred,
+        y_other,
+        metric=measure,
+        groups=groups,
+        n_resamples=n_resamples,
+        random_state=0,
+    )
+    smallest = max(2.0 ** (1 - n_units), 2 / (n_resamples + 1))
+    return Comparison(test.difference, test.pvalue, smallest)
