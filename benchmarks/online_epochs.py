@@ -2,7 +2,8 @@
 
     python -m benchmarks.online_epochs
 
-Corpus, attribute strings and procedure are those of `conll2000.py`. Needs the extra `bench`.
+The corpus is CoNLL-2000, with the attribute strings of CRFsuite's chunking example
+(`benchmarks/common/chunking.py`). Needs the extra `bench`.
 """
 
 from functools import partial

@@ -359,6 +359,12 @@ def test_all_pages_give_the_same_advice(page):
     assert not re.search(r"start here|start with|try it next|[Tt]ake `?SAPOTagger", text)
 
 
+def rows_of(text):
+    """Cells of the rows of a Markdown table, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [line.strip("| ").split(" | ") for line in lines[2:]]
+
+
 @pytest.mark.parametrize(
     ("name", "file"), [("advice", "which_tagger/advice.md"), ("speed", "tutorial_line/speed.md")]
 )
@@ -366,8 +372,18 @@ def test_tables_of_the_readme_are_those_of_the_benchmarks(name, file):
     if not GENERATED.is_dir():
         pytest.skip("needs the repository")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.split(f"<!-- begin: {name} -->")[1].split(f"<!-- end: {name} -->")[0]
-    rows = [line for line in shown.splitlines() if line.startswith("|")]
-    written = (GENERATED / file).read_text(encoding="utf-8").splitlines()
-    assert rows == [line for line in written if line.startswith("|")]
-    assert len(rows) > 2
+    shown = rows_of(readme.split(f"<!-- begin: {name} -->")[1].split(f"<!-- end: {name} -->")[0])
+    written = rows_of((GENERATED / file).read_text(encoding="utf-8"))
+    assert shown == [row[: len(shown[0])] for row in written]
+    assert len(shown) > 1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_bars_are_those_of_the_table(theme):
+    if not GENERATED.is_dir():
+        pytest.skip("needs the repository")
+    picture = (ROOT / "docs" / "_static" / f"speed-{theme}.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r">([\d.]+) times<", picture)
+    rows = rows_of((GENERATED / "tutorial_line" / "speed.md").read_text(encoding="utf-8"))
+    assert drawn == [row[1] for row in rows[: len(drawn)]]
+    assert len(drawn) > 4
