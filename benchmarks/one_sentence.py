@@ -4,11 +4,11 @@
     python -m benchmarks.one_sentence --write
 
 The corpus is CoNLL-2000, with the attributes of CRFsuite's chunking example, as lists of attribute
-strings and as feature dicts. Sentences of each length are cut from the test set. A figure is the best of many rounds over
-different sentences, in the time of the clock. In a service of four processes, each tags sentences
-one after the other, with the model that was there before the fork. Finished runs are kept in
-``benchmarks/results/one_sentence``, and ``--write`` writes the tables from them. Needs the extra
-`bench`.
+strings and as feature dicts. Sentences of each length are cut from the test set. A figure is the
+best of many rounds over different sentences, in the time of the clock. In a service of four
+processes, each tags sentences one after the other, with the model that was there before the fork.
+Finished runs are kept in ``benchmarks/results/one_sentence``, and ``--write`` writes the tables
+from them. Needs the extra `bench`.
 """
 
 import gc
