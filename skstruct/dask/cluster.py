@@ -329,7 +329,7 @@ class DirectCalls:
     The scheduler registers every task, and its arguments and its result pass through it. An actor
     of Dask takes a call from the client, and returns the result to it. As tasks, an evaluation of
     the objective on two workers takes 1.2, 1.3 and 1.8 times as long, with 2, 8 and 64 partitions
-    of CoNLL-2000 (``benchmarks/distributed``, the part "seconds").
+    of CoNLL-2000 (``benchmarks/scale``, the part "seconds").
 
     Parameters
     ----------
