@@ -140,9 +140,7 @@ def as_items(sequence):
 def with_biases(items):
     """Items with the attributes "bias", and "BOS" and "EOS" at the ends."""
     last = len(items) - 1
-    extra = [
-        ["bias", *["BOS"] * (t == 0), *["EOS"] * (t == last)] for t in range(len(items))
-    ]
+    extra = [["bias", *["BOS"] * (t == 0), *["EOS"] * (t == last)] for t in range(len(items))]
     return [
         {**item, **dict.fromkeys(names, 1.0)} if isinstance(item, dict) else [*item, *names]
         for item, names in zip(items, extra, strict=True)
