@@ -243,7 +243,7 @@ SOURCES = {
             >= 0.8
         ),
     ),
-    "one learner each gains 0.6 to 1.2 on biomedical entities": (
+    "where one learner each gains 0.6 to 1.2": (
         "second_order/orders.md",
         lambda t: (
             t("JNLPBA | IOB2 | Perceptron", 7) > 0.6
@@ -251,7 +251,7 @@ SOURCES = {
             and max(t.column("Spanish | IOB", 7)) == 1.16
         ),
     ),
-    "On biomedical entities `SAPOTagger` loses 2.9 to 3.5 by default": (
+    "`SAPOTagger` loses 2.9 to 3.5 on": (
         "second_order/orders.md",
         lambda t: t("JNLPBA | IOBES | SAPO", 7) == -2.88 and t("JNLPBA | IOB2 | SAPO", 7) == -3.5,
     ),
@@ -349,7 +349,7 @@ def test_the_source_says_so(part):
     assert says_so(Table(name)), name
 
 
-@pytest.mark.parametrize("page", ["index.rst", "guide/taggers.rst", "benchmarks/which_tagger.md"])
+@pytest.mark.parametrize("page", ["index.rst", "guide/choosing.rst", "benchmarks/which_tagger.md"])
 def test_all_pages_give_the_same_advice(page):
     if not GENERATED.is_dir():
         pytest.skip("needs the repository")
