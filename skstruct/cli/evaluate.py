@@ -13,7 +13,14 @@ from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE, FILE_OR_INPUT
 from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, labels_in, read_all
-from skstruct.input.schemes import SCHEMES, count_breaches, infer_scheme
+from skstruct.input.schemes import (
+    RUNS,
+    SCHEMES,
+    count_breaches,
+    infer_scheme,
+    rewritten,
+    spelling_of,
+)
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
 from skstruct.metrics.scores import chunk_error_report, chunk_f1_score, chunk_report
 from skstruct.utils.files import value_errors_name
@@ -75,17 +82,35 @@ def _scores(files, path, layout, scheme, show_errors, as_json):
         "sequence_accuracy": sequence_accuracy_score(y_true, y_pred),
     }
     reports = {}
+    y_true, y_pred, note = _in_one_spelling(y_true, y_pred, scheme)
     if scheme is not None or has_chunks(y_true, y_pred):
-        scores["scheme"] = scheme or _inferred(y_true, y_pred)
+        scores["scheme"] = (scheme or _inferred(y_true, y_pred)) + note
         how = {"scheme": scheme or "conlleval", "digits": 4, "output_dict": as_json}
         with errors_name_lines(sequences):
             scores["chunk_f1"] = chunk_f1_score(y_true, y_pred, scheme=how["scheme"])
         reports["chunks"] = chunk_report(y_true, y_pred, **how)
         if as_json or show_errors:
             reports["errors"] = chunk_error_report(y_true, y_pred, **how)
-    elif not warn_of_odd_labels(sequences) and look_like_runs(y_true):
-        click.echo("No chunk scores: labels have no prefixes. --scheme runs scores runs.", err=True)
+    elif not warn_of_odd_labels(sequences):
+        runs = (
+            "labels have no prefixes. --scheme runs scores runs." if look_like_runs(y_true) else ""
+        )
+        if note or runs:
+            click.echo(f"No chunk scores: {note or runs}", err=True)
     return scores, reports
+
+
+def _in_one_spelling(y_true, y_pred, scheme):
+    """Labels as schemes have them, and a note on how they were written or why this is unknown."""
+    spelling = None if scheme == RUNS else spelling_of(chain(*y_true, *y_pred))
+    if spelling is None:
+        return y_true, y_pred, ""
+    named = scheme not in (None, "conlleval")
+    if spelling.odd or not (spelling.is_certain or named):
+        return y_true, y_pred, str(spelling)
+    seen, label = next(pair for pair in spelling.standard.items() if pair[0] != pair[1])
+    note = f"; labels such as {seen!r} are read as {label!r}"
+    return rewritten(y_true, spelling), rewritten(y_pred, spelling), note
 
 
 def _known_labels(sequences):

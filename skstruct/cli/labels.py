@@ -12,8 +12,10 @@ from skstruct.input.schemes import (
     are_chunk_labels,
     are_segment_letters,
     count_breaches,
+    in_standard_spelling,
     infer_scheme,
     odd_labels,
+    spelling_of,
 )
 
 _EXAMPLES = 3
@@ -80,6 +82,11 @@ def describe_scheme(sequences, scheme, *, is_used):
     If labels have no prefixes, but many neighbours have the same one, the line suggests runs.
     """
     y = [[label for label in sequence.y if label is not None] for sequence in sequences]
+    spelling = None if scheme == RUNS else spelling_of(chain.from_iterable(y))
+    if spelling is not None and not is_used:
+        return f"Chunks are not scored. {spelling} --to-scheme IOB2 does so here."
+    if scheme != RUNS:
+        y = in_standard_spelling(y, is_named=scheme is not None)
     if scheme is None and not is_used and not has_chunks(y):
         runs = "Labels have no prefixes; --scheme runs takes each run of a label as a chunk"
         return runs if look_like_runs(y) else None

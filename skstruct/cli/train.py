@@ -35,7 +35,7 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import Log, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
-from skstruct.input.schemes import SCHEMES, infer_scheme
+from skstruct.input.schemes import SCHEMES, in_standard_spelling, infer_scheme
 from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 
 
@@ -239,7 +239,7 @@ def _in_scheme(sequences, plan):
         # Validation sets are in the same scheme.
         plan.source = plan.scheme
         if is_used and plan.scheme is None:
-            plan.source = infer_scheme([sequence.y for sequence in sequences])
+            plan.source = infer_scheme(in_standard_spelling([one.y for one in sequences]))
         found, repaired = convert_sequences(sequences, plan.source, plan.repair, plan.to_scheme)
     for line in filter(None, (about, repaired)):
         plan.log.say(line)

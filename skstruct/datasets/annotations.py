@@ -1,16 +1,24 @@
 """Exports of annotation tools: texts, and spans of their characters.
 
-brat has a text file and a file with a line for each annotation; doccano JSON, an object for each
-text; Label Studio JSON with all annotations of a task, or JSON-MIN.
+brat has a text file and a file with a line for each annotation; doccano and others JSON, an object
+or a pair for each text; Label Studio JSON with all annotations of a task, or JSON-MIN.
 """
 
 import json
 import re
 import warnings
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
-from skstruct.datasets.conll import BYTE_ORDER_MARK, encoded, open_line_blocks
+from skstruct.datasets.conll import BYTE_ORDER_MARK, encoded
+from skstruct.datasets.entries import (
+    ANNOTATORS,
+    DIFFERING,
+    Notes,
+    as_object,
+    entries_of,
+    is_refused,
+)
 from skstruct.datasets.spans import as_whole, checked_spans
 from skstruct.datasets.tool_spans import (
     FoundSpan,
@@ -29,15 +37,16 @@ from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.datasets")
-def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="keep"):
+def read_annotations(path, *, format="auto", text_key="text", parts="raise", overlaps="keep"):
     """Read the texts and spans that an annotation tool has exported.
 
     Parameters
     ----------
     path : str or path-like
         The file; for "brat" a folder with ``.txt`` and ``.ann`` files, or one of these.
-    format : {"brat", "doccano", "label-studio"}
-        Format of the tool's export, see Notes.
+    format : {"auto", "brat", "doccano", "label-studio", "prodigy", "spacy", "ner-annotator", \
+"dataturks"}, default="auto"
+        Format of the tool's export, see Notes; "auto" tells it by the name and the first entry.
     text_key : str, default="text"
         Key of the text in JSON. Of several texts of a task, only the spans of this one are read.
     parts : {"raise", "skip", "split", "longest"}, default="raise"
@@ -68,9 +77,9 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
     Warns
     -----
     UserWarning
-        If something is not read: further annotations of a task that differ from the first,
-        predictions beside no annotation, or the spans of other texts where `text_key` has none.
-        With `parts` or `overlaps`, the number of spans that were left out or changed.
+        If something is not read or may not be gold, see Notes; if spans are of other texts where
+        `text_key` has none. With `parts` or `overlaps`, the number of spans that were left out or
+        changed.
 
     See Also
     --------
@@ -82,17 +91,26 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
     "doccano" is JSON, one object in each line or all in a list. The spans stand under "label",
     "labels", "entities" (beside relations), "annotations" or "spans", as lists of start, end and
     type or as objects. Types that are numbers, as older versions have them, become strings.
+    "prodigy" (JSON lines), "spacy" (pairs ``[text, {"entities": [[start, end, type]]}]``, in lines
+    or in a list), "ner-annotator" and "dataturks" are other names for it: each entry is read as
+    what it is.
 
     "label-studio" is its JSON or JSON-MIN, also with "completions" as before version 1.0, and with
-    control tags of any name. Of several annotations of a task, the first one that was not cancelled
-    is read, with a warning if others differ. Predictions are read only from files without
-    annotations.
+    control tags of any name. Predictions are read only from files without annotations.
 
-    brat and Label Studio store the words of a span beside its offsets. Where these do not agree,
-    the tool may have counted the code units of UTF-16, or line ends of Windows as one character, or
-    those of Unix as two. If one such way of counting fits all spans of a text, the spans are
-    corrected. Blanks and line ends are not compared: brat stores a blank for a line end. A span of
-    brat with several parts is read if only blanks and line ends are between them.
+    Entries that are no gold are left out, with a warning that names the key: the answers "reject"
+    and "ignore" of Prodigy, tasks of Label Studio whose annotations were all cancelled, skipped or
+    rejected, and whatever has a key such as "rejected", "skipped" or "status" that says so. Entries
+    that are not approved (``"annotation_approver": null`` of doccano, ``"confirmed": false``) and
+    predictions are read, with a warning. Of several annotations of a task, or several annotators of
+    a text, the first that was not cancelled is read, in Label Studio one with "ground_truth" before
+    others, with a warning if others differ.
+
+    brat, Label Studio and Dataturks store the words of a span beside its offsets. Where these do
+    not agree, the tool may have counted the code units of UTF-16, or line ends of Windows as one
+    character, or those of Unix as two. If one such way of counting fits all spans of a text, the
+    spans are corrected. Blanks and line ends are not compared: brat stores a blank for a line end.
+    A span of brat with several parts is read if only blanks and line ends are between them.
 
     Examples
     --------
@@ -106,11 +124,13 @@ def read_annotations(path, *, format, text_key="text", parts="raise", overlaps="
     ...     read_annotations(path, format="doccano")
     (['Maria sings'], [[(0, 5, 'PER')]])
     """
-    check_choice("format", format, tuple(_FORMATS))
+    check_choice("format", format, (*_READERS, "auto"))
     check_choice("parts", parts, ("raise", "skip", "split", "longest"))
     check_choice("overlaps", overlaps, ("keep", "raise", "skip", "longest"))
     texts, spans, n_split, n_left_out = [], [], 0, 0
-    for text, found, marked in _FORMATS[format][0](Path(path), text_key):
+    path = Path(path)
+    format = _format_of(path) if format == "auto" else format
+    for text, found, marked in _READERS[format](path, text_key):
         placed = place_spans(text, found, marked=marked, may_gap=parts != "raise")
         n_split += sum(has_gaps(text, span) for span in placed)
         found = [one for span in placed for one in _in_one_part(text, span, parts)]
@@ -200,14 +220,14 @@ def write_annotations(path, texts, spans, *, format, text_key="text"):
     ...     print((Path(folder) / "0.ann").read_text(encoding="utf-8"), end="")
     T1	PER 0 5	Maria
     """
-    check_choice("format", format, tuple(_FORMATS))
+    check_choice("format", format, tuple(_WRITERS))
     texts = list(texts)
     spans = [checked_spans(found, f"spans[{i}]") for i, found in enumerate(spans)]
     if len(texts) != len(spans):
         raise ValueError(f"{len(texts)} texts, but spans for {len(spans)}.")
     for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
         _check_text(text, found, f"Text {i}")
-    _FORMATS[format][1](Path(path), texts, spans, text_key)
+    _WRITERS[format](Path(path), texts, spans, text_key)
 
 
 def _check_text(text, spans, where):
@@ -246,7 +266,9 @@ def _read_brat(path, text_key):
         True if a byte order mark stood before the text.
     """
     single = path.with_suffix(".ann") if path.suffix == ".txt" else path
-    paths = sorted(path.glob("*.ann")) if path.is_dir() else [single]
+    # Archives of macOS have a hidden file "._0.ann" beside each file.
+    found = (file for file in path.glob("*.ann") if not file.name.startswith("."))
+    paths = sorted(found) if path.is_dir() else [single]
     if not paths:
         raise ValueError(f"{path} has no .ann file.")
     for file in paths:
@@ -292,16 +314,26 @@ def _write_brat(path, texts, spans, text_key):
 
 # doccano
 
-# Keys of the spans in the versions of doccano: "entities" beside "relations", "annotations" with
-# the numbers of types.
+# Keys of the spans in doccano and what is like it: "entities" beside "relations", "annotations"
+# with the numbers of types.
 _SPAN_KEYS = ("label", "labels", "entities", "annotations", "spans")
 
 
 def _read_doccano(path, text_key):
     """Yield the texts of a file of JSON lines, or of one list."""
-    for where, entry in _entries(path):
+    notes = Notes(path, "text(s)")
+    for where, entry in entries_of(path):
+        place = where.rpartition(", ")[2]
+        if entry is None:
+            notes.add("are null and were left out", place)
+            continue
+        if isinstance(entry, dict) and entry.get("annotation", 0) is None:
+            notes.add(_BARE, place)
+        entry = as_object(entry, text_key, where)
         text = text_of(entry, text_key, where)
         given = {key: value for key, value in entry.items() if value and key != text_key}
+        if notes.refuse(entry, place):
+            continue
         found = [_spans_of_key(given[key], key, where) for key in _SPAN_KEYS if key in given]
         others = [
             key for key, value in given.items() if key not in _SPAN_KEYS and holds_spans(value)
@@ -311,22 +343,17 @@ def _read_doccano(path, text_key):
         if any(spans != found[0] for spans in found):
             keys = ", ".join(repr(key) for key in _SPAN_KEYS if key in given)
             raise ValueError(f"{where} has different spans under the keys {keys}; keep one.")
-        yield text, found[0] if found else [], False
-
-
-def _entries(path):
-    with open_line_blocks(path, None) as (name, blocks):
-        lines = chain.from_iterable(blocks)
-        started = False
-        for number, line in enumerate(lines, 1):
-            if not started and line.lstrip().startswith("["):
-                content = "\n".join([line, *lines])
-                for place, entry in enumerate(parse_json(content, name)):
-                    yield f"{name}, entry {place}", entry
-                return
-            if line.strip():
-                started = True
-                yield f"{name}, line {number}", parse_json(line, f"{name}, line {number}")
+        spans = found[0] if found else []
+        by_whom = {}
+        for span in spans:
+            by_whom.setdefault(span.by, []).append(span)
+        if len({frozenset(one[:2] for one in of_one) for of_one in by_whom.values()}) > 1:
+            notes.add(DIFFERING, place)
+        spans = next(iter(by_whom.values()), [])
+        notes.compare(entry, text, spans, place)
+        yield text, spans, False
+    # To the caller of the function that iterates.
+    notes.warn(stacklevel=3)
 
 
 def _spans_of_key(value, key, where):
@@ -342,8 +369,9 @@ def _spans_of_key(value, key, where):
 
 
 def _span_of_item(item, where):
-    stored = None
+    stored = by = None
     if isinstance(item, dict):
+        by = next((str(item[key]) for key in ANNOTATORS if item.get(key) is not None), None)
         start = item["start_offset"] if "start_offset" in item else item["start"]
         end = item["end_offset"] if "end_offset" in item else item["end"]
         kind, stored = item["label"], item.get("text")
@@ -351,7 +379,7 @@ def _span_of_item(item, where):
         start, end, kind = item
     if isinstance(kind, int) and not isinstance(kind, bool):
         kind = str(kind)
-    return _span_of_parts(start, end, kind, stored, where)
+    return _span_of_parts(start, end, kind, stored, where)._replace(by=by)
 
 
 def _span_of_parts(start, end, kind, stored, where):
@@ -383,9 +411,11 @@ _PREDICTIONS = "predictions"
 _OTHERS = ("data", "meta", "drafts")
 # Keys of remarks on a region whose labels are in another result.
 _REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
-# Notes on tasks, one warning each for a file.
-_DIFFERING = "have several annotations that differ; the first of each is read"
+# Notes on tasks.
 _UNREAD = "have predictions, but no annotation; they are read as without spans"
+_BARE = "have no annotation; they are read as without spans"
+_PREDICTED = "have predictions of a model alone; these are read as spans"
+_CANCELLED = "have annotations that were all cancelled, skipped or rejected, and were left out"
 _ELSEWHERE = "have spans, but all of another text than that of text_key"
 
 
@@ -395,31 +425,37 @@ def _read_label_studio(path, text_key):
     if not isinstance(tasks, list):
         keys = f"; its keys are {', '.join(map(repr, tasks))}" if isinstance(tasks, dict) else ""
         raise ValueError(f"{path} is not a list of tasks, as Label Studio's JSON is{keys}.")
-    notes, found_any = [], False
+    notes, elsewhere, found_any = Notes(path, "task(s)"), [], False
     for number, task in enumerate(tasks):
-        where = f"{path}, task {number}"
-        if isinstance(task, dict) and isinstance(task.get("data"), dict):
-            data, text = task["data"], text_of(task["data"], text_key, where)
-            regions, note = _regions_of_objects(task, where)
+        where, place = f"{path}, task {number}", f"task {number}"
+        is_task = isinstance(task, dict) and isinstance(task.get("data"), dict)
+        data = task["data"] if is_task else task
+        text = text_of(data, text_key, where)
+        if notes.refuse(task, place):
+            continue
+        if is_task:
+            annotations, note = _annotations(task, where)
+            if note:
+                notes.add(note, place)
+            if note == _CANCELLED:
+                continue
+            regions = _regions_of_objects(annotations, where)
         else:
-            data, text = task, text_of(task, text_key, where)
-            regions, note = _regions_of_controls(task, text_key, where), None
+            regions = _regions_of_controls(task, text_key, where)
         regions = {name: spans for name, spans in regions.items() if spans}
         spans = _spans_of_text(regions, data, text_key, where)
+        notes.compare(task, text, spans, place)
         found_any = found_any or bool(spans)
-        notes.append(note or (_ELSEWHERE if regions and not spans else None))
+        elsewhere += [place] if regions and not spans else []
         yield text, spans, False
-    for what in (_DIFFERING, _UNREAD, _ELSEWHERE):
-        numbers = [number for number, note in enumerate(notes) if note == what]
-        if numbers and not (found_any and what == _ELSEWHERE):
-            shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-            # To the caller of the function that iterates.
-            warnings.warn(f"{path}: {len(numbers)} task(s) {what} (task {shown}).", stacklevel=3)
+    for place in elsewhere if not found_any else ():
+        notes.add(_ELSEWHERE, place)
+    # To the caller of the function that iterates.
+    notes.warn(stacklevel=3)
 
 
-def _regions_of_objects(task, where):
-    """Spans by the name of their object tag, and the note on the task or None."""
-    annotations = _annotations(task, where)
+def _regions_of_objects(annotations, where):
+    """Spans of the first annotation, by the name of their object tag."""
     regions = {}
     for entry in annotations[0]["result"] if annotations else ():
         if not isinstance(entry, dict) or not {"value", "from_id"} & set(entry):
@@ -428,14 +464,11 @@ def _regions_of_objects(task, where):
         if "value" in entry:
             spans, name = _spans_of_value(entry["value"], where), entry.get("to_name")
             regions.setdefault(name if isinstance(name, str) else None, []).extend(spans)
-    note = _UNREAD if not annotations and task.get(_PREDICTIONS) else None
-    if len(set(map(_fingerprint, annotations))) > 1:
-        note = _DIFFERING
-    return regions, note
+    return regions
 
 
 def _annotations(task, where):
-    """Annotations of a task that were not cancelled."""
+    """Annotations of a task, the one to read first, and the note on the task or None."""
     keys = [key for key in _TASK_KEYS if key in task]
     key = next((key for key in keys if task[key]), keys[0] if keys else _PREDICTIONS)
     found = [] if task.get(key) is None else task[key]
@@ -450,7 +483,23 @@ def _annotations(task, where):
             f"{where}: under the key {key!r}, {short_repr(found)} are not annotations with a "
             "'result' each."
         )
-    return [a for a in found if not (a.get("was_cancelled") or a.get("skipped"))]
+    if key == _PREDICTIONS:
+        return found, _PREDICTED if found else _BARE
+    read = [one for one in found if not (is_refused(one) or _is_rejected(one))]
+    right = [one for one in read if one.get("ground_truth")]
+    if found and not read:
+        return [], _CANCELLED
+    if not found:
+        return [], _UNREAD if task.get(_PREDICTIONS) else _BARE
+    differ = len(set(map(_fingerprint, right or read))) > 1
+    return right or read, DIFFERING if differ else None
+
+
+def _is_rejected(annotation):
+    """Return True if the last review of an annotation did not accept it."""
+    reviews = annotation.get("reviews")
+    last = reviews[-1] if isinstance(reviews, list) and reviews else None
+    return isinstance(last, dict) and last.get("accepted") is False
 
 
 def _fingerprint(annotation):
@@ -537,8 +586,22 @@ def _write_label_studio(path, texts, spans, text_key):
     write_whole(path, json.dumps(tasks, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
-_FORMATS = {
-    "brat": (_read_brat, _write_brat),
-    "doccano": (_read_doccano, _write_doccano),
-    "label-studio": (_read_label_studio, _write_label_studio),
+_WRITERS = {"brat": _write_brat, "doccano": _write_doccano, "label-studio": _write_label_studio}
+_READERS = {
+    "brat": _read_brat,
+    "label-studio": _read_label_studio,
+    **dict.fromkeys(("doccano", "prodigy", "spacy", "ner-annotator", "dataturks"), _read_doccano),
 }
+
+
+def _format_of(path):
+    """Format of a file or folder, by its name and first entry."""
+    if path.is_dir() or path.suffix in (".ann", ".txt"):
+        return "brat"
+    entry = next((entry for _, entry in entries_of(path) if entry is not None), None)
+    values = entry.values() if isinstance(entry, dict) else ()
+    inner = [one for value in values if isinstance(value, list) for one in value]
+    inner = [set(one) for one in inner if isinstance(one, dict)]
+    is_task = isinstance(entry, dict) and isinstance(entry.get("data"), dict)
+    is_min = any("result" in keys or {"labels", "start"} <= keys for keys in inner)
+    return "label-studio" if is_task or is_min else "doccano"

@@ -13,6 +13,7 @@ from skstruct.input.schemes import (
     RUNS,
     SCHEMES,
     belongs,
+    in_standard_spelling,
     infer_scheme,
     joins,
     labels_of_spans,
@@ -302,6 +303,11 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     source : str, default=None
         Scheme that they are in, one of those of `target`. By default the one that the fewest labels
         break; labels without prefixes are those of "runs".
+
+        Labels of chunks may be written in other ways, if all are written alike: with another
+        separator or none, the letter behind the type, in small letters or as a word, such as
+        ``B_LOC``, ``LOC-I``, ``b-loc``, ``BLOC`` or ``Begin-LOC``, and with ``o`` or ``OTHER`` for
+        O. They are read as ``B-LOC`` unless the source is "runs".
     target : {"IOB1", "IOB2", "BIO", "IOE1", "IOE2", "IOBES", "BIOES", "BILOU", "BMES", "runs"}
         Scheme that is wanted.
     repair : {"raise", "conlleval", "drop"}, default="raise"
@@ -319,7 +325,8 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     ------
     ValueError
         If a label is not one of the source's, or is None; or breaks it, or cannot be shown in
-        "runs", and `repair` is "raise".
+        "runs", and `repair` is "raise"; or if labels may be types, or those of chunks that are
+        written in another way, such as ``B_LOC`` alone, and `source` is not given.
 
     See Also
     --------
@@ -339,6 +346,8 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     check_choice("source", source, (*SCHEMES, None))
     check_choice("repair", repair, ("raise", "conlleval", "drop"))
     y = sequences_of(y, "y")
+    if source != RUNS:
+        y = in_standard_spelling(y, is_named=source is not None)
     if source is None:
         # The labels of "runs" are all strings.
         _check_labels(y, RUNS)

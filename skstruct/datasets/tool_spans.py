@@ -26,10 +26,18 @@ def parse_json(content, where):
 
 def text_of(entry, text_key, where):
     """Text of a task or a line; an error lists the keys that there are."""
-    text = entry.get(text_key) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        raise ValueError(
+            f"{where} has no text: expected an object with a text and spans, or a pair "
+            f'of a text and {{"entities": [[start, end, type]]}}, but it is {short_repr(entry)}.'
+        )
+    text = entry.get(text_key)
     if not isinstance(text, str):
-        keys = f"; its keys are {_listed(entry)}" if isinstance(entry, dict) and entry else ""
-        raise ValueError(f"{where} has no text under the key {text_key!r}{keys}. Pass text_key.")
+        keys = f"; its keys are {_listed(entry)}" if entry else ""
+        remedy = "Pass text_key."
+        if not any(isinstance(value, str) for value in entry.values()):
+            remedy = "No key has a text: this is no export that can be read."
+        raise ValueError(f"{where} has no text under the key {text_key!r}{keys}. {remedy}")
     return text
 
 
@@ -73,6 +81,7 @@ class FoundSpan(NamedTuple):
     kind: str
     stored: str | None  # its text, if the tool stores it
     where: str  # for messages
+    by: str | None = None  # who has annotated it, if the tool says so for each span
 
     def whole(self):
         """Start, end and type, from the first part to the last."""

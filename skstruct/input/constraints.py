@@ -16,7 +16,14 @@ from skstruct.chain.ranges import decode_best
 from skstruct.chain.scores import Rows
 from skstruct.frames import refuse_table
 from skstruct.input.scale import check_weights
-from skstruct.input.schemes import RUNS, SCHEMES, allowed_labels, belongs, letters_in
+from skstruct.input.schemes import (
+    RUNS,
+    SCHEMES,
+    allowed_labels,
+    belongs,
+    letters_in,
+    spelling_of,
+)
 from skstruct.matrices import read_only
 from skstruct.utils.messages import place, short_repr
 
@@ -85,6 +92,8 @@ def _read_scheme(scheme, classes):
             f"Class {wrong[0]!r} does not fit {name}, whose labels are strings: "
             "skstruct.datasets.labels_from_ids replaces numbers by names."
         )
+    if spelling := spelling_of(classes):
+        raise ValueError(f"Class {wrong[0]!r} does not fit {name}. {spelling}")
     others = [s for s in SCHEMES if s != RUNS and all(belongs(label, s) for label in classes)]
     remedy = (
         f"All are labels of constraint={others[0]!r}: pass it, or" if others else "Correct them, or"

@@ -1,13 +1,14 @@
 """Label schemes: which letters mark the first, inner, last and only token of a chunk.
 
 Constraints, chunk metrics, conversions and probabilities of spans all read the table `TABLE`.
+`spelling_of` recognises labels that write letters in another way, such as B_LOC or LOC-B.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,182 @@ PLACES = {
 }
 LETTERS = "".join(PLACES)
 _LABEL = re.compile(rf"[{LETTERS}{OUTSIDE}](-.*)?", re.DOTALL)
+
+# What others write for letters and for O, in any case. Whole words are rarer in labels of chunks
+# than in types, such as start_date and end_date.
+_WORDS = {
+    **dict.fromkeys(("BEGIN", "BEGINNING", "START"), "B"),
+    **dict.fromkeys(("INSIDE", "INNER"), "I"),
+    **dict.fromkeys(("MID", "MIDDLE"), "M"),
+    **dict.fromkeys(("SINGLE", "SINGLETON", "WHOLE"), "S"),
+    **dict.fromkeys(("UNIT", "UNIQUE"), "U"),
+    "END": "E",
+    "LAST": "L",
+}
+_LETTER_OF = {**{letter: letter for letter in LETTERS}, "W": "S", **_WORDS}
+_OUTSIDES = ("O", "OUT", "OUTSIDE", "OTHER", "OTHERS", "NONE", "NULL", "0", "_", "-")
+_ANY_WORD = "|".join(sorted(_LETTER_OF, key=len, reverse=True))
+# A separator is any character that is neither a letter nor a digit, also twice or between blanks.
+_SEPARATOR = r"(?P<separator>\s*(?P<mark>[\W_])(?P=mark)*\s*)"
+_FLAGS = re.DOTALL | re.IGNORECASE
+# Where the letter stands; without a separator only capitals are letters.
+_SPELLINGS = (
+    re.compile(rf"(?P<word>{_ANY_WORD}){_SEPARATOR}(?P<kind>.+)", _FLAGS),
+    re.compile(rf"(?P<kind>.+?){_SEPARATOR}(?P<word>{_ANY_WORD})", _FLAGS),
+    re.compile(rf"(?P<word>[{LETTERS}])(?P<separator>)(?P<kind>\w\w+)"),
+    re.compile(rf"(?P<kind>\w\w+)(?P<separator>)(?P<word>[{LETTERS}])"),
+)
+
+
+class Spelling(NamedTuple):
+    """Way in which labels of chunks are written that are not those of the schemes."""
+
+    standard: dict  # labels as schemes have them, by the labels that were found
+    odd: list  # labels that are not written in this way
+    is_certain: bool  # False: they may be types, too
+
+    def __str__(self):
+        """What was seen, and how to convert it."""
+        changed = [(found, label) for found, label in self.standard.items() if found != label]
+        seen, label = max(changed, key=lambda pair: len(pair[1]))
+        if not self.is_certain:
+            return (
+                f"Labels such as {seen!r} may be those of chunks, {label!r}, or types: "
+                "skstruct.datasets.convert_labels rewrites them with source='IOB2', or another "
+                "scheme; source='runs' takes each run of a label as a chunk."
+            )
+        if self.odd:
+            return (
+                f"Labels such as {seen!r} are those of chunks, but {self.odd[0]!r} is not written "
+                f"like them. Correct it; skstruct.datasets.convert_labels makes {label!r} of them."
+            )
+        return (
+            f"Labels such as {seen!r} are those of chunks, which are written {label!r}: "
+            "skstruct.datasets.convert_labels(y, target='IOB2').labels rewrites them."
+        )
+
+
+def spelling_of(labels):
+    """Way in which labels of chunks are written, where it is not that of the schemes.
+
+    Parameters
+    ----------
+    labels : iterable of str
+
+    Returns
+    -------
+    spelling : Spelling or None
+        None for labels of schemes, and for all that are not clearly, or likely, those of chunks.
+    """
+    labels = sorted(set(labels) - {None}, key=str)
+    if not all(isinstance(label, str) for label in labels) or are_of_schemes(labels):
+        return None
+    found = [_spelled(labels, pattern) for pattern in _SPELLINGS]
+    found = [one for one in (*found, _spelled_alone(labels)) if one is not None]
+    return min(found, key=lambda one: (not one.is_certain, len(one.odd)), default=None)
+
+
+def _spelled(labels, pattern):
+    """Spelling in which all letters stand where a pattern has them; None unless it is likely."""
+    matches = {label: pattern.fullmatch(label) for label in labels}
+    matches = {label: match for label, match in matches.items() if match}
+    separators = Counter(match["separator"] for match in matches.values())
+    separator = max(separators, key=separators.get, default=None)
+    parsed = {
+        label: (match["word"].upper(), match["kind"])
+        for label, match in matches.items()
+        if match["separator"] == separator
+    }
+    standard = {label: f"{_LETTER_OF[word]}-{kind}" for label, (word, kind) in parsed.items()}
+    others = [label for label in labels if label not in parsed]
+    outside = _outside(others)
+    standard.update(dict.fromkeys(outside, OUTSIDE))
+    others = [label for label in others if label not in outside]
+    alone = {label: _LETTER_OF[label.upper()] for label in others if label.upper() in _LETTER_OF}
+    standard.update(alone)
+    odd = [label for label in others if label not in alone]
+    words = {}
+    for word, kind in parsed.values():
+        words.setdefault(kind, set()).add(word)
+    is_same = all(found == label for found, label in standard.items())
+    if is_same or len(set(standard.values())) < len(standard) or not _fit_a_scheme(standard):
+        return None
+    full = any(map(_are_of_one_chunk, words.values()))
+    if separator == "" and (odd or not outside):
+        return None
+    certain = full and 2 * len(odd) < len(labels) and bool(outside or not odd)
+    # One letter only, and capital: types may well begin so, but hardly all of them.
+    letters = {label[0] for label in parsed if len(matches[label]["word"]) == 1}
+    likely = pattern is _SPELLINGS[0] and outside and not odd and not alone
+    likely = likely and len(letters) == 1 and letters <= {"B", "I"}
+    return Spelling(standard, odd, certain) if certain or likely else None
+
+
+def _spelled_alone(labels):
+    """Spelling of letters or words without types, as b, i and o; None if they are anything else."""
+    outside = _outside(labels)
+    others = [label for label in labels if label not in outside]
+    if not all(label.upper() in _LETTER_OF for label in others):
+        return None
+    standard = {**{x: _LETTER_OF[x.upper()] for x in others}, **dict.fromkeys(outside, OUTSIDE)}
+    letters = set(standard.values()) - {OUTSIDE}
+    whole = {"B", "I"} <= letters if outside else letters == set("BMES")
+    is_one = len(set(standard.values())) == len(labels)
+    return Spelling(standard, [], True) if whole and is_one and _fit_a_scheme(standard) else None
+
+
+def _outside(labels):
+    """The label that stands for O, in a list, or none; O itself comes before other names."""
+    found = [label for label in labels if label.upper() in _OUTSIDES]
+    return sorted(found, key=lambda label: (label != OUTSIDE, _OUTSIDES.index(label.upper())))[:1]
+
+
+def rewritten(y, spelling):
+    """Labels of sequences as schemes have them, for those of a spelling; None stays."""
+    standard = {None: None, **spelling.standard}
+    return [[standard.get(label, label) for label in labels] for labels in y]
+
+
+def in_standard_spelling(y, *, is_named=False):
+    """Labels of sequences as schemes have them, where all are written in another way.
+
+    Parameters
+    ----------
+    y : list of list of str
+    is_named : bool, default=False
+        The user has named a scheme with letters: the labels are no types.
+
+    Returns
+    -------
+    y : list of list of str
+
+    Raises
+    ------
+    ValueError
+        If most labels are written in one way, but not all; or if they may be types.
+    """
+    spelling = spelling_of(chain.from_iterable(y))
+    if spelling is None:
+        return y
+    if spelling.odd:
+        i, t = next((i, x.index(spelling.odd[0])) for i, x in enumerate(y) if spelling.odd[0] in x)
+        raise ValueError(f"Sequence {i}, token {t}: {spelling}")
+    if not (spelling.is_certain or is_named):
+        raise ValueError(str(spelling))
+    return rewritten(y, spelling)
+
+
+def _fit_a_scheme(standard):
+    letters = {label[0] for label in standard.values()} - {OUTSIDE}
+    return any(letters <= set(letters_in(name)) for name in TABLE)
+
+
+def _are_of_one_chunk(words):
+    """Return True if a type has the words, or letters, of several places in a chunk."""
+    letters = {_LETTER_OF[word] for word in words}
+    if words & set(_WORDS):
+        return "B" in letters and bool(letters & set("IM"))
+    return len(letters) > 1 and bool(letters & set("BI"))
 
 
 def scheme_named(name):
@@ -168,13 +345,17 @@ def infer_scheme(y):
     Raises
     ------
     ValueError
-        If a label is not a string.
+        If a label is not a string, or labels are those of chunks in another spelling.
     """
     pairs = _pairs(y)
     wrong = next((a for pair in pairs for a in pair if not isinstance(a, (str, type(None)))), None)
     if wrong is not None:
         raise ValueError(f"Labels must be strings for chunks, but one is {short_repr(wrong)}.")
-    names = _candidates({label for pair in pairs for label in pair} - {None})
+    classes = {label for pair in pairs for label in pair} - {None}
+    spelling = spelling_of(classes)
+    if spelling is not None and spelling.is_certain:
+        raise ValueError(str(spelling))
+    names = _candidates(classes)
     return names[0] if len(names) == 1 else min(names, key=lambda name: _breaches(pairs, name))
 
 

@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from skstruct.input.formats import copied_lists
-from skstruct.input.schemes import are_chunk_labels
+from skstruct.input.schemes import are_chunk_labels, rewritten, spelling_of
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.predictions import labels_of_each, token_texts
 from skstruct.metrics.chunks import errors_of_sequence, extract_chunks, without_overlaps
@@ -199,7 +199,11 @@ class TaggedText:
     def _marks(self):
         """Function of the labels of a sequence: finds its chunks, or takes it token by token."""
         both = [*self.labels, *(self.gold or [])]
-        known = {label for labels in both for label in labels} - {"O"}
+        known = {label for labels in both for label in labels}
+        spelling = spelling_of(known)
+        if spelling is not None and spelling.is_certain and not spelling.odd:
+            return lambda labels: extract_chunks(rewritten([labels], spelling)[0])
+        known -= {"O"}
         if known and not are_chunk_labels(known):
             return lambda labels: [(t, t + 1, label) for t, label in enumerate(labels)]
         return extract_chunks

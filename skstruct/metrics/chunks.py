@@ -20,6 +20,7 @@ from skstruct.input.schemes import (
     odd_labels,
     scheme_named,
     scheme_of_classes,
+    spelling_of,
     split_label,
 )
 from skstruct.matrices import read_only
@@ -154,10 +155,12 @@ def _encode(batch, scheme):
             letter = label.partition("-")[0]
             if scheme != RUNS and letter not in (OUTSIDE, *letters):
                 expected = f"'O' or one of {', '.join(letters)}, alone or before '-' and a type"
-                runs = "" if "-" in label[1:2] else "; runs of labels are those of 'runs'"
+                more = "" if "-" in label[1:2] else "; runs of labels are those of 'runs'"
+                spelling = spelling_of({label for side in batch for label in side.labels})
                 tokens.fail(
                     tokens.labels.index(label),
-                    f"the labels of scheme={scheme!r} are {expected}{runs}",
+                    f"the labels of scheme={scheme!r} are {expected}"
+                    f"{more if spelling is None else f'. {spelling}'.rstrip('.')}",
                 )
             parsed[label] = _role_and_type(label, scheme)
     types = sorted({kind for _, kind in parsed.values()})
@@ -219,8 +222,12 @@ def reading_of_labels(classes):
     Raises
     ------
     ValueError
-        If a label has no letter of a scheme, and the others have.
+        If a label has no letter of a scheme, and the others have; or if labels are those of chunks
+        in another spelling.
     """
+    spelling = spelling_of(classes)
+    if spelling is not None and spelling.is_certain:
+        raise ValueError(f"{spelling} Fit the tagger to these.")
     if odd := odd_labels(classes):
         raise ValueError(
             f"Label {odd[0]!r} has no letter of a scheme, as the other labels have: its chunks are "

@@ -184,6 +184,19 @@ def test_one_text_of_brat_by_either_of_its_files(tmp_path):
         assert read_annotations(tmp_path / name, format="brat") == (texts[:1], spans[:1])
 
 
+def test_hidden_files_that_archives_of_macos_have(tmp_path):
+    write_annotations(tmp_path, ["Maria", "Ana"], [[(0, 5, "PER")], []], format="brat")
+    expected = read_annotations(tmp_path)
+    for name in ("._0.ann", "._0.txt", ".DS_Store"):
+        (tmp_path / name).write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X        \xff")
+    assert (
+        read_annotations(tmp_path, format="brat")
+        == expected
+        == (["Maria", "Ana"], [[(0, 5, "PER")], []])
+    )
+    assert read_annotations(tmp_path / "0.txt") == (["Maria"], [[(0, 5, "PER")]])
+
+
 def test_documents_of_spacy():
     spacy = pytest.importorskip("spacy")
     from spacy.tokens import DocBin

@@ -50,7 +50,6 @@ TASKS = {
     "annotations": {"data": DATA, "annotations": [{"result": results()}]},
     "completions": {"data": DATA, "completions": [{"result": results()}]},
     "both keys": {"data": DATA, "annotations": [], "completions": [{"result": results()}]},
-    "predictions only": {"data": DATA, "predictions": [{"result": results(), "score": 0.5}]},
     "other names": {"data": DATA, "annotations": [{"result": results(to_name="page")}]},
     "cancelled": {
         "data": DATA,
@@ -113,12 +112,7 @@ def test_variants_of_label_studio(read, name):
 @pytest.mark.parametrize(
     "task",
     [
-        {"data": DATA},
-        {"data": DATA, "annotations": []},
-        {"data": DATA, "annotations": None},
         {"data": DATA, "annotations": [{"result": []}], "meta": {"start": 1}},
-        {"data": DATA, "annotations": [{"result": results(), "was_cancelled": True}]},
-        {"data": DATA, "completions": [], "drafts": [{"result": results()}]},
         {**DATA, "id": 3, "annotator": 1, "sentiment": "good", "tags": ["a"], "box": [{"x": 1}]},
     ],
 )
@@ -126,6 +120,179 @@ def test_tasks_without_spans(read, task):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read([task, task], "label-studio") == ([TEXT, TEXT], [[], []])
+
+
+# What is read of a task beside a good one, and what is said about it.
+CANCELLED = {"result": results(), "was_cancelled": True}
+NO_GOLD = {
+    "nothing": ({"data": DATA}, [], "have no annotation"),
+    "empty": ({"data": DATA, "annotations": []}, [], "have no annotation"),
+    "null": ({"data": DATA, "annotations": None}, [], "have no annotation"),
+    "drafts": (
+        {"data": DATA, "completions": [], "drafts": [{"result": results()}]},
+        [],
+        "have no annotation",
+    ),
+    "predictions": (
+        {"data": DATA, "predictions": [{"result": results()}]},
+        SPANS,
+        "predictions of a model alone",
+    ),
+    "cancelled": ({"data": DATA, "annotations": [CANCELLED, CANCELLED]}, None, "left out"),
+    "not accepted": (
+        {"data": DATA, "annotations": [{"result": results(), "reviews": [{"accepted": False}]}]},
+        None,
+        "rejected, and were left out",
+    ),
+    "cancelled task": (
+        {"data": DATA, "annotations": [{"result": results()}], "was_cancelled": True},
+        None,
+        "'was_cancelled': True and were left out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_GOLD)
+def test_tasks_that_are_no_gold(read, name):
+    task, spans, said = NO_GOLD[name]
+    with pytest.warns(UserWarning, match=rf"1 task\(s\) .*{said}.*\(task 1\)") as caught:
+        texts, found = read([TASKS["annotations"], task], "label-studio")
+    assert len(caught) == 1
+    assert found == ([SPANS] if spans is None else [SPANS, spans])
+    assert texts == [TEXT] * len(found)
+
+
+def test_the_annotation_that_is_the_ground_truth_is_read(read):
+    other, right = {"result": results(SPANS[:1])}, {"result": results(), "ground_truth": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read([{"data": DATA, "annotations": [other, right]}], "auto")[1] == [SPANS]
+
+
+@pytest.mark.parametrize(
+    ("more", "is_read", "said"),
+    [
+        ({"answer": "reject"}, False, "'answer': 'reject' and were left out"),
+        ({"answer": "ignore"}, False, "'answer': 'ignore' and were left out"),
+        ({"status": "SKIPPED"}, False, "'status': 'SKIPPED' and were left out"),
+        ({"rejected": True}, False, "'rejected': True and were left out"),
+        ({"annotation_approver": None}, True, "'annotation_approver': None, so may not be"),
+        ({"confirmed": False}, True, "'confirmed': False, so may not be approved"),
+        ({"status": "in_progress"}, True, "'status': 'in_progress', so may not be approved"),
+    ],
+)
+def test_entries_that_are_no_gold(read, more, is_read, said):
+    good = {"text": TEXT, "spans": [{"start": 12, "end": 19, "label": "LOC"}], "answer": "accept"}
+    lines = "\n".join(map(json.dumps, [good, {**good, **more}]))
+    for format in ("doccano", "prodigy", "auto"):
+        with pytest.warns(UserWarning, match=rf"1 text\(s\) have {said}.*\(line 2\)") as caught:
+            texts, spans = read(lines, format)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        assert texts == [TEXT] * (1 + is_read)
+        assert spans == [SPANS[:1]] * (1 + is_read)
+
+
+def test_entries_with_accepting_words(read):
+    entry = {"text": TEXT, "label": [[12, 19, "LOC"]], "answer": "accept", "skipped": False}
+    entry.update(annotation_approver="ana", status="done", rejected="false", answerer="ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read([entry], "auto") == ([TEXT], [SPANS[:1]])
+
+
+def test_several_annotators_of_a_text(read):
+    spans = [
+        {"start_offset": a, "end_offset": b, "label": kind, "user": user}
+        for user, found in ((1, SPANS), (2, SPANS[:1]))
+        for a, b, kind in found
+    ]
+    with pytest.warns(UserWarning, match="several annotations that differ; the first"):
+        assert read([{"text": TEXT, "annotations": spans}], "doccano")[1] == [SPANS]
+    agreed = [*spans, {**spans[1], "user": 2}]
+    ana, ben = (
+        {"text": TEXT, "spans": [{"start": a, "end": b, "label": kind} for a, b, kind in found]}
+        for found in (SPANS, SPANS[:1])
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read([{"text": TEXT, "annotations": agreed}], "doccano")[1] == [SPANS]
+        assert read([{**ana, "_annotator_id": 1}, {**ana, "_annotator_id": 2}], "prodigy")[1]
+    with pytest.warns(UserWarning, match=r"another annotator .* other spans \(entry 1\)"):
+        assert len(read([{**ana, "_annotator_id": 1}, {**ben, "_annotator_id": 2}], "prodigy")[0])
+
+
+PAIRS = [[TEXT, {"entities": [list(span) for span in SPANS]}], ["No ship", {"entities": []}]]
+READ = [TEXT, "No ship"], [SPANS, []]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(PAIRS),
+        json.dumps(PAIRS, indent=2),
+        "\n".join(map(json.dumps, PAIRS)),
+        "\n" + json.dumps(PAIRS[0]) + "\n\n" + json.dumps(PAIRS[1]) + "\n",
+        json.dumps({"classes": ["LOC"], "annotations": PAIRS}),
+        json.dumps({"classes": ["LOC"], "annotations": PAIRS}, indent=1),
+    ],
+)
+def test_pairs_of_spacy_and_ner_annotator(read, content):
+    for format in ("auto", "spacy", "ner-annotator", "doccano"):
+        assert read(content, format) == READ
+    assert read(json.dumps(PAIRS[0]), "spacy") == ([TEXT], [SPANS])
+
+
+def test_texts_that_ner_annotator_has_not_annotated(read):
+    content = {"classes": [], "annotations": [PAIRS[0], None]}
+    with pytest.warns(UserWarning, match=r"1 text\(s\) are null and were left out \(entry 1\)"):
+        assert read(json.dumps(content), "auto") == ([TEXT], [SPANS])
+
+
+def of_dataturks(spans, stored=None):
+    points = [{"start": a, "end": b - 1, "text": stored or TEXT[a:b]} for a, b, _ in spans]
+    return {
+        "content": TEXT,
+        "annotation": [{"label": ["LOC"], "points": [point]} for point in points],
+        "extras": None,
+        "metadata": {"status": "done", "evaluation": "NONE", "first_done_at": 1527844872000},
+    }
+
+
+def test_exports_of_dataturks(read):
+    several = of_dataturks(SPANS)
+    several["annotation"][0]["label"] = ["LOC", "CITY"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for entries in ([of_dataturks(SPANS)], json.dumps(of_dataturks(SPANS))):
+            assert read(entries, "auto") == ([TEXT], [SPANS])
+        assert read([several], "dataturks")[1] == [[SPANS[0], (12, 19, "CITY"), SPANS[1]]]
+    with pytest.warns(UserWarning, match="have no annotation; they are read as without spans"):
+        assert read([{**of_dataturks([]), "annotation": None}], "auto") == ([TEXT], [[]])
+    with pytest.raises(ValueError, match=r"entry 0: the span \(12, 19, 'LOC'\) is 'Ostheim' in"):
+        read([of_dataturks(SPANS, "Velmora")], "auto")
+    with pytest.raises(ValueError, match=r"entry 0: .* has no 'label' and 'points'"):
+        read([{"content": TEXT, "annotation": [{"label": ["LOC"]}]}], "auto")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (json.dumps([1]), "entry 0 has no text: expected an object with a text and spans, or a p"),
+        (json.dumps(PAIRS) + "\n{}", "line 2: this follows a list of all entries"),
+        (json.dumps([[TEXT, {"entities": [[0, 99, "LOC"]]}]]), r"\(0, 99, 'LOC'\) is empty or out"),
+        (json.dumps([{"id": 1, "paragraphs": [{"raw": TEXT}]}]), "No key has a text: this is no e"),
+        ('TRAIN_DATA = [("a", {})]', "line 1 is not JSON"),
+    ],
+)
+def test_other_json_is_refused(read, content, message):
+    with pytest.raises(ValueError, match=message):
+        read(content, "auto")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_label_studio_is_told_from_other_json(read, name):
+    assert read([TASKS[name]], "auto") == ([TEXT], [SPANS])
 
 
 def test_several_texts_of_a_task(read):
