@@ -73,8 +73,8 @@ _FLAGS = re.DOTALL | re.IGNORECASE
 _SPELLINGS = (
     re.compile(rf"(?P<word>{_ANY_WORD}){_SEPARATOR}(?P<kind>.+)", _FLAGS),
     re.compile(rf"(?P<kind>.+?){_SEPARATOR}(?P<word>{_ANY_WORD})", _FLAGS),
-    re.compile(rf"(?P<word>[{LETTERS}])(?P<separator>)(?P<kind>\w\w+)"),
-    re.compile(rf"(?P<kind>\w\w+)(?P<separator>)(?P<word>[{LETTERS}])"),
+    re.compile(rf"(?P<word>[{LETTERS}])(?P<separator>)(?P<kind>[^\W_]\w+)"),
+    re.compile(rf"(?P<kind>\w+[^\W_])(?P<separator>)(?P<word>[{LETTERS}])"),
 )
 
 

@@ -1097,6 +1097,36 @@ def test_one_odd_label_makes_no_runs_of_all_others(folder, tmp_path):
     assert "'STREET' is not a label of 'IOB2'" in str(told.exception)
 
 
+def test_labels_of_chunks_in_another_spelling(folder, tmp_path):
+    spelled = [[label.replace("-", "_") for label in labels] for labels in Y]
+    (tmp_path / "x.txt").write_text(columns(X, spelled))
+    wrong = [[labels[0], *labels[:-1]] for labels in spelled]
+    for scheme in ([], ["--scheme", "IOB2"]):
+        scored = []
+        for gold, found in (
+            (spelled, wrong),
+            (Y, [[x.replace("_", "-") for x in y] for y in wrong]),
+        ):
+            rows = [
+                [f"{t}\t{a}" for t, a in zip(x, y, strict=True)]
+                for x, y in zip(X, gold, strict=True)
+            ]
+            out = run("evaluate", *scheme, text=columns(rows, found).replace("\t", " ")).stdout
+            scored.append([line for line in out.splitlines() if not line.startswith("scheme")])
+        assert scored[0] == scored[1]
+        assert any(line.startswith("chunk f1") for line in scored[0])
+    (tmp_path / "odd.txt").write_text(columns(X, [*spelled[:-1], ["LOC"] * len(Y[-1])]))
+    options = ["-m", tmp_path / "m", *QUICK]
+    told = run("train", tmp_path / "x.txt", *options).stderr
+    assert "are those of chunks, which are written" in told
+    assert "--to-scheme IOB2" in told
+    told = run("evaluate", "-m", tmp_path / "m", tmp_path / "odd.txt").stderr
+    assert "No chunk scores: Labels such as" in told
+    assert "'LOC' is not written like them" in told
+    run("train", tmp_path / "x.txt", *options, "--to-scheme", "IOBES")
+    assert "E-" in run("tag", "-m", tmp_path / "m", text=columns(X)).stdout
+
+
 @pytest.mark.parametrize("token", ["\u3000", "a\u00a0", "\u2003b"])
 def test_blanks_that_separate_no_columns_belong_to_tokens(token, folder):
     out = run("tag", "-m", folder / "model.skops", text=f"the\n{token}\nend\n").output
