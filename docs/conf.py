@@ -173,8 +173,9 @@ def find_source(app, package, name):
     The ``__module__`` of public classes is their package, so it does not lead to the source. The
     imports of the package do.
     """
-    path = Path(skstruct.__file__).parents[1].joinpath(*package.split("."), "__init__.py")
-    if not path.exists():
+    folder = Path(skstruct.__file__).parents[1].joinpath(*package.split("."))
+    path = next((p for p in (folder / "__init__.pyi", folder / "__init__.py") if p.exists()), None)
+    if path is None:
         return None
     public = name.partition(".")[0]
     for node in ast.parse(path.read_text(encoding="utf-8")).body:

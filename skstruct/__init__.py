@@ -1,66 +1,8 @@
 """Linear structured prediction the scikit-learn way."""
 
-from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
-from skstruct.ahead.warm import warm
-from skstruct.compiled.versions import show_versions
-from skstruct.features.dicts import SequenceVectorizer
-from skstruct.features.embeddings import EmbeddingVectorizer
-from skstruct.features.union import SequenceUnion
-from skstruct.learning.solver import load_all as _load_all
-from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
-from skstruct.rerankers.stacking import NBestReranker
-from skstruct.rerankers.vrda import VRDAReranker
-from skstruct.sequences import SequenceBatch
-from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
-from skstruct.taggers.arow import AROWTagger
-from skstruct.taggers.crf import CRFTagger
-from skstruct.taggers.crf_cv import CRFTaggerCV
-from skstruct.taggers.mira import MIRATagger
-from skstruct.taggers.perceptron import PerceptronTagger
-from skstruct.taggers.prediction import Labelling, Span
-from skstruct.taggers.sapo import SAPOTagger
-from skstruct.taggers.sdca import SDCACRF
-from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
-from skstruct.templates.words import WordVectorizer
+from skstruct.utils.lazy import import_on_use
 
-__all__ = [
-    "SDCACRF",
-    "AROWTagger",
-    "CRFTagger",
-    "CRFTaggerCV",
-    "EmbeddingVectorizer",
-    "HashingTemplateVectorizer",
-    "Labelling",
-    "MIRATagger",
-    "NBestReranker",
-    "PerceptronReranker",
-    "PerceptronTagger",
-    "SAPOTagger",
-    "SGDReranker",
-    "SequenceBatch",
-    "SequenceUnion",
-    "SequenceVectorizer",
-    "Span",
-    "SpanTaggerCV",
-    "TemplateVectorizer",
-    "TruncatedGradientReranker",
-    "VRDAReranker",
-    "WordVectorizer",
-    "crfpp",
-    "crfsuite",
-    "dask",
-    "datasets",
-    "inspection",
-    "metrics",
-    "model_selection",
-    "predict_nbest",
-    "predict_spans",
-    "show_versions",
-    "streams",
-    "warm",
-]
+# The names are those of __init__.pyi.
+__all__, __getattr__, __dir__ = import_on_use(__name__)
 
 __version__ = "0.1.0.dev0"
-
-# A fit finds its solver by name. None imports: a fork or a Ctrl-C in the midst would break others.
-_load_all()

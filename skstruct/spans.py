@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
@@ -25,6 +25,7 @@ from skstruct.taggers.base import MAY_MISS_CHUNKS
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
+from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
@@ -213,7 +214,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.store_cv_results = store_cv_results
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, groups=None, **params) -> Self:
         """Tune the threshold by cross-validation, and fit the estimator on all data.
 

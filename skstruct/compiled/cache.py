@@ -17,10 +17,13 @@ import pickle
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
+import numba.cpython.numbers  # loaded kernels refer to it
+import numba.np.arrayobj  # and to this
 from numba.core.caching import NullCache
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from skstruct.compiled.archive import usable_archives
@@ -198,7 +201,12 @@ def _stub(*names):
 
 
 def _rebuild(code, bitcode, signature, target):
-    """Restore a result of numba's compiler; None if it is that of another signature."""
+    """Restore a result of numba's compiler; None if it is that of another signature.
+
+    Of all that numba sets up before it compiles, code that is loaded needs the runtime only. The
+    rest, tables of its functions for the compiler, takes a tenth of the time of a short fit.
+    """
+    rtsys.initialize(target)
     kept_signature, reduced = pickle.loads(code)
     if kept_signature != signature:
         return None

@@ -16,20 +16,13 @@ from contextlib import contextmanager
 from functools import partial
 
 import numba
-import numba.core.boxing
-import numba.core.runtime.context
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import CPUDispatcher
 
 from skstruct.compiled.cache import KernelCache, has_private_names
 from skstruct.compiled.folders import CANNOT_KEEP
 from skstruct.utils.messages import log_once
-
-# numba imports parts of itself when it first compiles or loads: two that are imported above, and
-# its implementations of functions. A fork or a Ctrl-C in the midst of imports leaves modules that
-# are never complete.
-cpu_target.target_context.refresh()
 
 if hasattr(os, "register_at_fork"):
     # A child process has no other threads: a lock that one of them held would never be released.

@@ -4,26 +4,6 @@
 ``pycrfsuite``. Neither package has to be installed.
 """
 
-from skstruct.crfsuite.estimator import CRF
-from skstruct.crfsuite.install import install
-from skstruct.crfsuite.items import ItemSequence
-from skstruct.crfsuite.model import read_model, write_model
-from skstruct.crfsuite.online import OnlineCRF
-from skstruct.crfsuite.tagger import ModelInfo, Tagger
-from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainingLog, TrainLogParser
+from skstruct.utils.lazy import import_on_use
 
-__all__ = [
-    "CRF",
-    "BaseTrainer",
-    "ItemSequence",
-    "LabelScore",
-    "ModelInfo",
-    "OnlineCRF",
-    "Tagger",
-    "TrainLogParser",
-    "Trainer",
-    "TrainingLog",
-    "install",
-    "read_model",
-    "write_model",
-]
+__all__, __getattr__, __dir__ = import_on_use(__name__)

@@ -4,7 +4,7 @@ import os
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from skstruct.crfsuite.algorithms import most_iterations
@@ -15,7 +15,7 @@ from skstruct.crfsuite.trainer import learn
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent, set_module
-from skstruct.utils.progress import CallbackSupport, FitTasks
+from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
@@ -241,7 +241,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             draft._fit_draft(X, y, X_dev, y_dev)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def _fit_draft(self, X, y, X_dev, y_dev):
         params = self.get_params(deep=False)
         X_dev = None if X_dev is None else as_sequences(X_dev, "X_dev")

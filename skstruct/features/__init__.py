@@ -5,15 +5,3 @@ word vectors, `union` combines the outputs of several vectorisers, and `mixin` c
 of the estimators' input. `tokens` reads dicts and attribute strings, and `columns` tuples. `base`
 has what the vectorisers have in common.
 """
-
-from skstruct.features.dicts import SequenceVectorizer
-from skstruct.features.embeddings import EmbeddingVectorizer
-from skstruct.features.tokens import read_tokens
-from skstruct.features.union import SequenceUnion
-
-__all__ = [
-    "EmbeddingVectorizer",
-    "SequenceUnion",
-    "SequenceVectorizer",
-    "read_tokens",
-]

@@ -4,12 +4,12 @@ import warnings
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.declared import Strings
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, as_one_task
+from skstruct.utils.progress import CallbackSupport, as_one_task, fit_context
 
 # Fewer tokens may well have nothing in common with the training data.
 FEWEST_TOKENS = 20
@@ -60,7 +60,7 @@ class LearningVectorizer(
         self.fit_transform(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @as_one_task
     def fit_transform(self, X, y=None) -> SequenceBatch:
         """Learn the features and return the batch, reading `X` once.

@@ -146,7 +146,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     Examples
     --------
-    >>> from skstruct.features import SequenceVectorizer
+    >>> from skstruct import SequenceVectorizer
     >>> X = [[{"word": "the", "title": True}, {"word": "cat", "length": 3}], [["word:the"]]]
     >>> vectorizer = SequenceVectorizer()
     >>> batch = vectorizer.fit_transform(X)

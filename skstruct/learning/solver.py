@@ -524,12 +524,6 @@ def load(solver):
     return import_module(SOLVERS[solver].module)
 
 
-def load_all():
-    """Import the modules of all solvers, so that no fit imports one."""
-    for solver in SOLVERS:
-        load(solver)
-
-
 def require(solver, ability, what):
     """Raise a ValueError that names the solvers to take, unless this one supports an ability.
 

@@ -16,38 +16,6 @@ scheme, use ``make_scorer(chunk_f1_score, average="macro", scheme="IOB2")``.
 and compares labels, and has the scores of tokens and sequences; `significance` tests differences.
 """
 
-from skstruct.metrics.chunks import extract_chunks
-from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
-from skstruct.metrics.scores import (
-    chunk_error_report,
-    chunk_f1_score,
-    chunk_f1_scorer,
-    chunk_precision_recall_fscore_support,
-    chunk_precision_score,
-    chunk_precision_scorer,
-    chunk_recall_score,
-    chunk_recall_scorer,
-    chunk_report,
-    sequence_accuracy_scorer,
-    token_accuracy_scorer,
-)
-from skstruct.metrics.significance import PairedTest, paired_permutation_test
+from skstruct.utils.lazy import import_on_use
 
-__all__ = [
-    "PairedTest",
-    "chunk_error_report",
-    "chunk_f1_score",
-    "chunk_f1_scorer",
-    "chunk_precision_recall_fscore_support",
-    "chunk_precision_score",
-    "chunk_precision_scorer",
-    "chunk_recall_score",
-    "chunk_recall_scorer",
-    "chunk_report",
-    "extract_chunks",
-    "paired_permutation_test",
-    "sequence_accuracy_score",
-    "sequence_accuracy_scorer",
-    "token_accuracy_score",
-    "token_accuracy_scorer",
-]
+__all__, __getattr__, __dir__ = import_on_use(__name__)

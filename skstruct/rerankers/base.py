@@ -9,7 +9,7 @@ from numbers import Integral, Number, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +28,7 @@ from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced, short_repr
 from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, History, Progress
+from skstruct.utils.progress import CallbackSupport, History, Progress, fit_context
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
@@ -270,7 +270,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         mean_cost = np.average(costs[batch.offsets[:-1] + chosen], weights=sample_weight)
         return float(-mean_cost if by_cost else 1.0 - mean_cost)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def _fit_draft(self, X, y, **metadata):
         progress = Progress.of_fit(self, X, y, **metadata)
         with compiling_announced(self.verbose):

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -27,7 +27,7 @@ from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
-from skstruct.utils.progress import CallbackSupport, FitTasks, part_of_fit
+from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context, part_of_fit
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
@@ -200,7 +200,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             draft._fit_draft(X, y)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def _fit_draft(self, X, y):
         # Before the tagger is fitted, which may take long.
         folds = _folds(self.cv, X, y)

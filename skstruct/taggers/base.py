@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -51,7 +51,7 @@ from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, Progress
+from skstruct.utils.progress import CallbackSupport, Progress, fit_context
 from skstruct.utils.transaction import draft_of
 
 
@@ -276,7 +276,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         warn_of_missing_chunks(chunks, solution, l2, self.classes_, learns_costs)
         return solution._replace(scale=scale)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def _fit_by(self, learn, X, y, **metadata):
         """Keep what ``learn(progress)`` finds, a `Solution`; X and y are for callbacks."""
         progress = Progress.of_fit(self, X, y, **metadata)

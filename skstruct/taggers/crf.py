@@ -5,6 +5,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from skstruct.learning import lbfgs, oeg, sag  # noqa: F401  (`load` finds them by name)
 from skstruct.learning.solver import SOLVERS, check_parameters, load, require, settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.online import PartialFitMixin

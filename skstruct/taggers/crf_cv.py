@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn import get_config
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -34,6 +33,7 @@ from skstruct.taggers.scoring import SCORING, as_number, scorer_of, takes_weight
 from skstruct.utils.messages import compiling_announced, short_repr
 from skstruct.utils.parallel import chain_work, range_runner, run_tasks
 from skstruct.utils.persistence import set_module
+from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of
 
 # Range of the penalties where only their number is given.
@@ -226,7 +226,7 @@ class CRFTaggerCV(BaseTagger):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None, **params):
         """Choose the penalties by cross-validation, and learn the weights from all data.
 

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -34,7 +33,7 @@ from skstruct.taggers.scoring import SCORING
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
-from skstruct.utils.progress import History, Progress
+from skstruct.utils.progress import History, Progress, fit_context
 from skstruct.utils.transaction import draft_of, with_attributes
 
 
@@ -211,7 +210,7 @@ class PartialFitMixin:
     def _complete(self):
         return ("_state", "n_iter_") if self._state is not None else super()._complete
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Make one pass over some more sequences.
 

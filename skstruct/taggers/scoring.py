@@ -5,15 +5,13 @@ from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.utils._param_validation import StrOptions
 
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
 from skstruct.utils.transaction import with_attributes
 
-# Constraint of the parameter.
-SCORING = [StrOptions(set(get_scorer_names())), callable, None]
+# Constraint of the parameter; `scorer_of` refuses names that do not exist.
+SCORING = [str, callable, None]
 
 
 def takes_weights(scorer):
@@ -38,6 +36,8 @@ def scorer_of(tagger, scoring):
             f"scoring={name} is a metric of labels; pass a scorer, such as make_scorer({name}) of "
             "sklearn.metrics."
         )
+    from sklearn.metrics import check_scoring  # slow
+
     return check_scoring(tagger, scoring=scoring)
 
 

@@ -4,7 +4,7 @@ from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +18,7 @@ from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.declared import Count, Maybe
 from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import Persistent, set_module
+from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
 
@@ -429,7 +430,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         self.dtype = dtype
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X=None, y=None) -> Self:
         """Check the parameters; nothing is learnt.
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import wraps
+from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
+from sklearn import config_context, get_config
+from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from skstruct.utils.messages import REMEDY, logger, overflowed, say
@@ -66,22 +69,57 @@ class History(dict):
         return {name: np.asarray(values) for name, values in self.items()}
 
 
-try:
-    from sklearn.callback import CallbackSupportMixin
-except ImportError:  # scikit-learn before 1.9
-    CallbackSupportMixin = None
-
-
 def has_callbacks():
-    """True if the installed release of scikit-learn has callbacks."""
-    return CallbackSupportMixin is not None
+    """True if the installed release of scikit-learn has callbacks, as 1.9 and later."""
+    return find_spec("sklearn.callback") is not None
+
+
+def _callback_support():
+    """scikit-learn's mixin of estimators with callbacks."""
+    from sklearn.callback import CallbackSupportMixin  # slow
+
+    return CallbackSupportMixin
+
+
+def fit_context(*, prefer_skip_nested_validation):
+    """Decorator of fits: scikit-learn's ``_fit_context``, used where there are callbacks.
+
+    That one imports scikit-learn's callbacks in every process that fits, and with them rich.
+
+    Parameters
+    ----------
+    prefer_skip_nested_validation : bool
+        As of ``_fit_context``: do not check the parameters of inner estimators.
+    """
+
+    def decorator(fit):
+        fit_with_callbacks = _fit_context(
+            prefer_skip_nested_validation=prefer_skip_nested_validation
+        )(fit)
+
+        @wraps(fit)
+        def fit_checked(estimator, *args, **kwargs):
+            if getattr(estimator, "_skl_callbacks", None):
+                return fit_with_callbacks(estimator, *args, **kwargs)
+            skip = get_config()["skip_parameter_validation"]
+            # A pass over more data does not check them again.
+            goes_on = fit.__name__ == "partial_fit" and estimator.__sklearn_is_fitted__()
+            if not (skip or goes_on):
+                estimator._validate_params()
+            skip_nested = prefer_skip_nested_validation or skip
+            with config_context(skip_parameter_validation=skip_nested):
+                return fit(estimator, *args, **kwargs)
+
+        return fit_checked
+
+    return decorator
 
 
 class CallbackSupport:
     """Mixin of estimators whose `fit` calls the callbacks of scikit-learn.
 
     It stands in for `sklearn.callback.CallbackSupportMixin`, which older releases do not have. If a
-    fit fails, the decorator ``_fit_context`` tears down the callbacks.
+    fit fails, the decorator `fit_context` tears down the callbacks.
     """
 
     @available_if(lambda estimator: has_callbacks())
@@ -105,7 +143,7 @@ class CallbackSupport:
         TypeError
             If one of them is not a callback.
         """
-        return CallbackSupportMixin.set_callbacks(self, *callbacks)
+        return _callback_support().set_callbacks(self, *callbacks)
 
 
 def without_callbacks(estimator):
@@ -138,7 +176,7 @@ class FitTasks:
         self._data = {"X": X, "y": y, "metadata": given or None}
         self._estimator = estimator
         self._n_left = math.inf if n_tasks is None else n_tasks
-        self.root = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=n_tasks)
+        self.root = _callback_support()._init_callback_context(estimator, max_subtasks=n_tasks)
         self.root.call_on_fit_task_begin(estimator=estimator, **self._data)
         self._epoch = None
 
@@ -240,7 +278,7 @@ class EpochRelay:
 
 
 def as_one_task(fit):
-    """Decorator, below ``_fit_context``, of a fit that is a single task for callbacks."""
+    """Decorator, below `fit_context`, of a fit that is a single task for callbacks."""
 
     @wraps(fit)
     def fit_as_task(estimator, X=None, y=None):

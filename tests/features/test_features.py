@@ -22,8 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 
-from skstruct import SequenceBatch
-from skstruct.features import SequenceVectorizer
+from skstruct import SequenceBatch, SequenceVectorizer
 
 X_SMALL = [
     [{"word": "the", "title": True}, {"word": "cat", "length": 3.5}, {"word": "sat"}],

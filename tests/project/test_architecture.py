@@ -56,8 +56,12 @@ OPTIONAL = {
     "datasets": {"spacy"},
     "inspection": {"matplotlib", "pandas"},
 }
-# A quarter of the time that `import skstruct` would take, and only needed for files.
-SLOW = {"utils.persistence": {"skops"}}
+# What few fits need: storage in files, progress bars, scorers of scikit-learn.
+SLOW = {
+    "utils.persistence": {"skops"},
+    "utils.progress": {"sklearn"},
+    "taggers.scoring": {"sklearn"},
+}
 
 # What is still to be put in order. Whoever does so takes it off the list.
 ARROWS_TO_TURN = set()

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
-from skstruct.features import SequenceVectorizer
+from skstruct import SequenceVectorizer
 from skstruct.rerankers.base import without_shared
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.losses import LOSSES, judge, loss_gradient

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
-from skstruct.features import SequenceVectorizer
+from skstruct import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
 from skstruct.model_selection import StratifiedSequenceKFold
 from skstruct.rerankers.descent import PerceptronReranker

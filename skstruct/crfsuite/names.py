@@ -102,7 +102,7 @@ def install():
     >>> import usaddress                                          # doctest: +SKIP
     """
     for path, names in _MODULES.items():
-        module = ModuleType(path, f"Stand-in for {path} by skstruct.crfsuite.install.")
+        module = ModuleType(path, f"Stand-in for {path} by skstruct.crfsuite.install().")
         vars(module).update(names)
         package, _, name = path.rpartition(".")
         module.__spec__ = ModuleSpec(path, None, is_package=not package)

@@ -1,0 +1,60 @@
+from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
+from skstruct.ahead.warm import warm
+from skstruct.compiled.versions import show_versions
+from skstruct.features.dicts import SequenceVectorizer
+from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.union import SequenceUnion
+from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
+from skstruct.rerankers.stacking import NBestReranker
+from skstruct.rerankers.vrda import VRDAReranker
+from skstruct.sequences import SequenceBatch
+from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
+from skstruct.taggers.arow import AROWTagger
+from skstruct.taggers.crf import CRFTagger
+from skstruct.taggers.crf_cv import CRFTaggerCV
+from skstruct.taggers.mira import MIRATagger
+from skstruct.taggers.perceptron import PerceptronTagger
+from skstruct.taggers.prediction import Labelling, Span
+from skstruct.taggers.sapo import SAPOTagger
+from skstruct.taggers.sdca import SDCACRF
+from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
+from skstruct.templates.words import WordVectorizer
+
+__all__ = [
+    "SDCACRF",
+    "AROWTagger",
+    "CRFTagger",
+    "CRFTaggerCV",
+    "EmbeddingVectorizer",
+    "HashingTemplateVectorizer",
+    "Labelling",
+    "MIRATagger",
+    "NBestReranker",
+    "PerceptronReranker",
+    "PerceptronTagger",
+    "SAPOTagger",
+    "SGDReranker",
+    "SequenceBatch",
+    "SequenceUnion",
+    "SequenceVectorizer",
+    "Span",
+    "SpanTaggerCV",
+    "TemplateVectorizer",
+    "TruncatedGradientReranker",
+    "VRDAReranker",
+    "WordVectorizer",
+    "crfpp",
+    "crfsuite",
+    "dask",
+    "datasets",
+    "inspection",
+    "metrics",
+    "model_selection",
+    "predict_nbest",
+    "predict_spans",
+    "show_versions",
+    "streams",
+    "warm",
+]
+
+__version__: str
