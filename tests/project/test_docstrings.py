@@ -17,7 +17,6 @@ ROOMS = (
     "crfpp",
     "crfsuite",
     "datasets",
-    "features",
     "inspection",
     "metrics",
     "streams",
