@@ -431,7 +431,7 @@ def test_what_a_scorer_gets(chunks):
     assert_allclose(tagger.history_["validation_score"][-1], expected)
     with pytest.raises(ValueError, match="scoring must return one number, got 'good'"):
         tagger.set_params(scoring=lambda *args: "good").fit(X, y, X_val=X, y_val=y)
-    with pytest.raises(ValueError, match="'scoring' parameter"):
+    with pytest.raises(ValueError, match="scoring"):
         tagger.set_params(scoring="chunks").fit(X, y)
 
 
