@@ -6,7 +6,7 @@ from typing import NamedTuple
 from joblib.parallel import get_active_backend
 
 from skstruct.crfsuite.online import OnlineCRF
-from skstruct.learning.lbfgs import has_stalled
+from skstruct.learning.lbfgs import BLIND_STEPS, has_stalled
 from skstruct.taggers.crf import CRFTagger
 from skstruct.utils.messages import short_repr
 
@@ -110,6 +110,9 @@ PARAMETERS = {
 # CRFsuite stops when the last iterations improved the objective by less than a share `delta`, about
 # this many times `delta` above the minimum. A fit that is provably as close stops, too.
 _DELTAS_ABOVE_MINIMUM = 3
+# With a large `delta`, CRFsuite ends nearer the minimum than that: no fit is further away than this
+# share, unless CRFsuite's own rule ends it.
+_MOST_ABOVE_MINIMUM = 0.01
 # Threads of L-BFGS, and so the parts of its sums: a constant, so that all machines agree.
 _THREADS = 2
 _NO_LIMIT = 2**31 - 1
@@ -219,7 +222,10 @@ def stopping_rule(params):
     def is_over(history):
         if history["gradient_norm"][-1] <= epsilon * max(1.0, history["weight_norm"][-1]):
             return True
-        return period > 0 and has_stalled(history, delta, period)
+        # CRFsuite's line search takes long steps from the start. Those of ours do not count before
+        # the curvature is known: they may be short.
+        counted = len(history["objective"]) - BLIND_STEPS
+        return 0 < period < counted and has_stalled(history, delta, period)
 
     return is_over
 
@@ -242,7 +248,7 @@ def _read(params):
 
 
 def _make_crf(values, **settings):
-    tol = _DELTAS_ABOVE_MINIMUM * values["delta"]
+    tol = min(_DELTAS_ABOVE_MINIMUM * values["delta"], _MOST_ABOVE_MINIMUM)
     tagger = CRFTagger(l2=2.0 * values["c2"], fit_intercept=False, tol=tol, **settings)
     return _with_values(tagger, values)
 

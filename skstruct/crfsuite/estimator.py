@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from skstruct.crfsuite.algorithms import most_iterations
 from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences, read_sequence
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
+from skstruct.crfsuite.pickles import is_state_of_peer, read_state_of_peer
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
 from skstruct.utils.declared import Maybe, Part, Strings
@@ -45,7 +46,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     c2 : float, default=None
         Strength of the L2 penalty; None means 1. For "lbfgs" and "l2sgd".
     max_iterations : int, default=None
-        Maximum number of iterations. None means no limit for "lbfgs", 1000 for "l2sgd", and 100
+        Maximum number of iterations; for "lbfgs" with `c1`, passes of the dual ascent that comes
+        first count. None means no limit for "lbfgs", 1000 for "l2sgd", and 100
         for the others. 0 means no limit for "lbfgs", and a model without weights for the others.
         With up to 100 iterations, `c1`, and neither `delta` nor `period`, "lbfgs" does not go on to
         the minimum: it stops as soon as the objective has settled, usually below CRFsuite's after
@@ -60,8 +62,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         Number of iterations over which `delta` is measured; None means 10, 0 never. No effect on
         "l2sgd".
     delta : float, default=None
-        "lbfgs": stop when `period` iterations improved the objective by less than this share, or
-        when it is provably within three times this share of its minimum; None means 1e-5.
+        "lbfgs": stop when `period` iterations, not counting the first two, improved the objective
+        by less than this share, or when it is provably within three times this share of its minimum,
+        and within 1 %; None means 1e-5.
         "l2sgd": stop when five epochs have not improved the loss by three times this share; None
         means 1e-6.
     linesearch, max_linesearch : object, default=None
@@ -246,7 +249,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         params = self.get_params(deep=False)
         X_dev = None if X_dev is None else as_sequences(X_dev, "X_dev")
         tasks = FitTasks.of(self, X, y, most_iterations(params))
-        learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks)
+        name = type(self).__name__
+        learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks, name)
         self._forget()
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
@@ -432,6 +436,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         for name in self._derived_state:
             self.__dict__.pop(name, None)
         return self
+
+    def __setstate__(self, state):
+        super().__setstate__(read_state_of_peer(state) if is_state_of_peer(state) else state)
 
     def __copy__(self):
         # Callbacks replace the weights of a copy.

@@ -11,6 +11,7 @@ from sklearn.metrics import make_scorer
 
 from skstruct.crfsuite.estimator import CRF
 from skstruct.crfsuite.items import ItemSequence
+from skstruct.crfsuite.pickles import FileResource
 from skstruct.crfsuite.tagger import ModelInfo, Tagger
 from skstruct.crfsuite.trainer import BaseTrainer, LabelScore, Trainer, TrainLogParser
 from skstruct.utils.persistence import set_module
@@ -50,6 +51,9 @@ def _flattened(score):
         options = dict(zip(names, args, strict=False))
         return score(_flatten(y_true), _flatten(y_pred), **options, **kwargs)
 
+    # pickle stores functions by these names.
+    flat.__module__ = "sklearn_crfsuite.metrics"
+    flat.__name__ = flat.__qualname__ = f"flat_{score.__name__}"
     return flat
 
 
@@ -73,6 +77,7 @@ _MODULES = {
     "pycrfsuite._logparser": {"LabelScore": LabelScore, "TrainLogParser": TrainLogParser},
     "pycrfsuite._dumpparser": {"ParsedDump": ModelInfo},
     "sklearn_crfsuite": {"CRF": CRF},
+    "sklearn_crfsuite._fileresource": {"FileResource": FileResource},
     "sklearn_crfsuite.estimator": {"CRF": CRF},
     "sklearn_crfsuite.metrics": {**_FLAT, "sequence_accuracy_score": _sequence_accuracy},
     "sklearn_crfsuite.scorers": {
@@ -93,7 +98,8 @@ def install():
     be installed; if they were imported before, later imports give the new modules. Call it before
     importing the program.
 
-    Models pickled by the real ``sklearn_crfsuite`` cannot be read; model files can.
+    Pickles of ``sklearn_crfsuite.CRF``, also by joblib or inside other estimators, then load as
+    `CRF`. As any pickle, they run code: load only those that you trust.
 
     Examples
     --------

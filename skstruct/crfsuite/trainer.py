@@ -28,7 +28,7 @@ from skstruct.utils.persistence import set_module
 from skstruct.utils.progress import EpochRelay
 
 
-def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
+def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
     """Train an estimator with the parameters of `CRF`.
 
     Parameters
@@ -39,6 +39,8 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         As in `CRF.fit`.
     tasks : FitTasks, default=None
         Tasks of a `CRF`, for its callbacks.
+    name : str, default="CRF"
+        Name of the class that the user has called, for messages.
 
     Returns
     -------
@@ -50,12 +52,14 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None):
         Log of the training.
     """
     estimator = make_estimator(params)
+    estimator._title = name, "iteration"
     y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(chain.from_iterable(y)))
     start = perf_counter()
     # An explicit limit says that stopping before convergence is intended.
     how = {"is_over": stopping_rule(params), "complains": params.get("max_iterations") is None}
     held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how)
+    del estimator._title
     # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
     if estimator._kind.per_token:
@@ -293,7 +297,8 @@ class BaseTrainer:
             params = {**values, "algorithm": self._algorithm}
             X, y = ([s[k] for s in train] for k in (0, 1))
             try:
-                estimator, labels, log = learn(params, X, y, X_dev, y_dev)
+                name = type(self).__name__
+                estimator, labels, log = learn(params, X, y, X_dev, y_dev, name=name)
             except ValueError:
                 # Sequences have the numbers of their calls of append, also if some are held out.
                 for i, (tokens, *_) in enumerate(self._sequences):
@@ -484,7 +489,8 @@ class TrainingLog:
         L-BFGS the loss alone, during the iteration), ``"feature_norm"`` (of all weights; with
         other algorithms of the weights of attributes, before averaging), ``"time"`` (seconds),
         ``"scores"``, and for L-BFGS ``"error_norm"`` (of the gradient) and ``"active_features"``
-        (the number of weights, also those that are zero). With held-out sequences, also their
+        (the number of weights, also those that are zero). With an L1 penalty the first ones are
+        passes of the dual ascent, where the loss is an estimate and ``"error_norm"`` missing. With held-out sequences, also their
         scores: ``"scores"`` then has a `LabelScore` for each label; ``"avg_precision"``,
         ``"avg_recall"`` and ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, the
         shares of correct tokens and sequences as fractions, and with the suffix ``"_float"`` as
@@ -514,16 +520,15 @@ class TrainingLog:
     def __getstate__(self):
         # Every format can store pairs of integers and plain tuples.
         state = self.__dict__.copy()
-        state["iterations"] = [
-            _change(entry, Fraction.as_integer_ratio, tuple) for entry in self.iterations
-        ]
+        state["iterations"] = [_change(entry, _write_fraction, tuple) for entry in self.iterations]
         return state
 
     def __setstate__(self, state):
         try:
-            self.__dict__.update(state)
+            # The state may be that of python-crfsuite's log, where the last iteration is stored.
+            self.__dict__.update({k: v for k, v in state.items() if k != "last_iteration"})
             self.iterations = [
-                _change(entry, lambda pair: Fraction(*pair), lambda score: LabelScore(*score))
+                _change(entry, _read_fraction, lambda score: LabelScore(*score))
                 for entry in self.iterations
             ]
         except Exception as error:
@@ -537,9 +542,19 @@ TrainLogParser = TrainingLog
 def _change(entry, as_fraction, as_score):
     """Copy of an entry, with functions applied to its fractions and its label scores."""
     exact = ("item_accuracy", "instance_accuracy")
-    scores = {label: as_score(score) for label, score in entry["scores"].items()}
+    scores = {label: as_score(score) for label, score in entry.get("scores", {}).items()}
     changed = {name: as_fraction(entry[name]) for name in exact if name in entry}
     return {**entry, **changed, "scores": scores}
+
+
+def _write_fraction(value):
+    """Pair of integers; any other value stays as it is."""
+    return value.as_integer_ratio() if isinstance(value, Fraction) else value
+
+
+def _read_fraction(value):
+    """Fraction from a pair of integers; python-crfsuite's is one already."""
+    return Fraction(*value) if isinstance(value, (tuple, list)) else value
 
 
 class HeldOut:
@@ -621,7 +636,8 @@ def log_entries(history, n_features, scores):
         if epochs[k] == 0 and len(epochs) > 1:
             continue
         entry = {"num": int(epochs[k]), "scores": {}}
-        entry |= {name: float(c[k]) for name, c in columns.items() if c is not None}
+        known = {name: float(c[k]) for name, c in columns.items() if c is not None}
+        entry |= {name: value for name, value in known.items() if not np.isnan(value)}
         if "gradient_norm" in history:
             entry["active_features"] = n_features
         entry["time"] = float(times[k])

@@ -146,6 +146,7 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
         if step == ask_at and curvature is not None:
             curvature(current.x, direction)
             known.measure(direction, step >= _LONG_RUN)
+            known.rescale()
         elif step == _LONG_RUN and known.order:
             known.settle()
         order = known.order
@@ -218,7 +219,7 @@ MANY_TOKENS = 1_000
 # A fit ends when ten iterations gained less than this share of the tolerance.
 GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
-BLIND_STEPS = 15
+BLIND_STEPS = 2
 # Bytes of a weight, its gradient and its share of the directions of L-BFGS. Along a path, those of
 # the last two minima and of the diagonal of the Hessian, too.
 _BYTES_OF_A_WEIGHT, _BYTES_ON_A_PATH = 116, 140
@@ -317,7 +318,7 @@ def minimize(objective, settings, start, watcher, run=None):
     """
     _require_memory(objective, _BYTES_OF_A_WEIGHT)
     l1, tol = settings.l1, settings.tol
-    iterates = _iterates(objective, l1, start, run, settings.stop_when_settled)
+    iterates = _iterates(objective, start, run, settings)
     # With an L1 penalty the bound closes late, and only the gain says that the end is near.
     least_gain = tol * (_L1_GAIN if l1 else GAIN)
     limits = l1, tol, least_gain, settings.max_iter
@@ -364,12 +365,13 @@ def _follow(iterates, objective, l1, tol, least_gain, max_iter, watcher):
     """
     history, reason = History(), None
     for iteration, point in enumerate(iterates):
-        bound = _bound(objective, l1, point)
+        estimated = point.gradient is None
+        bound = np.inf if estimated else _bound(objective, l1, point)
         history.add(
             epoch=iteration,
             objective=point.value,
             bound=bound,
-            gradient_norm=np.sqrt(dot(point.gradient, point.gradient)),
+            gradient_norm=None if estimated else np.sqrt(dot(point.gradient, point.gradient)),
             weight_norm=np.sqrt(dot(point.x, point.x)),
         )
         stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
@@ -428,8 +430,9 @@ def has_many_tokens(objective):
     return objective.n_tokens >= MANY_TOKENS and not objective.partial
 
 
-def _iterates(objective, l1, start, run, settle):
+def _iterates(objective, start, run, settings):
     """Yield points on the way to the minimum, from the first start that is no worse than zero."""
+    l1, settle = settings.l1, settings.stop_when_settled
     value_and_gradient = partial(objective.value_and_gradient, run=run)
     curvature = partial(objective.curvature, run=run)
 
@@ -439,24 +442,31 @@ def _iterates(objective, l1, start, run, settle):
         scale = objective.mean_square
         return minimize_proximal(value_and_gradient, theta, l1, curvature=curvature, scale=scale)
 
-    point, start = None, None if start is None else objective.pack(start)
+    known, start = None, None if start is None else objective.pack(start)
     if l1 and start is None and has_many_tokens(objective):
-        for point in proximal_points(objective, l1, run, settle):
+        for point in proximal_points(objective, l1, run, settle, settings.max_iter):
+            known = known if point.gradient is None else point
             yield point
-    start = start if point is None else point.x
+    start = start if known is None else known.x
     iterates = _from_first(_starts(objective, l1, start, run), iterates_from)
-    if point is not None:
-        # The start is the last point.
+    if known is not None:
+        # The start is the last point whose objective is known.
         next(iterates)
     yield from iterates
 
 
 def has_stalled(history, least_gain, period=10):
-    """Return True if `period` iterations gained at most a share, or the gradient is zero."""
-    if history["gradient_norm"][-1] == 0:
+    """Return True if `period` iterations gained at most a share, or the gradient is zero.
+
+    Only iterations whose gradient is known count: the objective of others is an estimate.
+    """
+    slope = history["gradient_norm"]
+    if slope[-1] == 0:
         return True
-    objective = history["objective"]
-    if len(objective) <= period:
+    objective = [
+        value for value, norm in zip(history["objective"], slope, strict=True) if norm >= 0
+    ]
+    if np.isnan(slope[-1]) or len(objective) <= period:
         return False
     return objective[-1 - period] - objective[-1] <= least_gain * abs(objective[-1])
 

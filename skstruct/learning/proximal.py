@@ -102,13 +102,14 @@ _LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 class ProximalIterate(NamedTuple):
     """A point, with the objective, its subgradient of least norm, and that of the smooth part.
 
-    ``settled`` is True where an ascent has come so near the minimum that a fit may stop.
+    ``settled`` is True where an ascent has come so near the minimum that a fit may stop. After
+    other epochs of an ascent the value is an estimate, and there are no gradients.
     """
 
     x: np.ndarray
     value: float
-    gradient: np.ndarray
-    smooth: np.ndarray
+    gradient: np.ndarray | None
+    smooth: np.ndarray | None
     settled: bool = False
 
 
@@ -160,7 +161,7 @@ def minimize_proximal(value_and_gradient, x, l1, *, curvature=None, scale=1.0):
         yield current
 
 
-def proximal_points(objective, l1, run, settle=False):
+def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
     """Yield iterates of dual-free ascent or the proximal point method, while they gain fast.
 
     From far away they come near the minimum several times sooner than those of the quasi-Newton
@@ -177,11 +178,14 @@ def proximal_points(objective, l1, run, settle=False):
     settle : bool, default=False
         End with the first iterate that has settled, and hardly compute the objective before, where
         that is known to end below CRFsuite.
+    max_epochs : float, default=inf
+        Epoch after which the objective is computed, as the caller stops there.
 
     Yields
     ------
     iterate : ProximalIterate
-        None at all if the method would need too much memory, or does not settle.
+        That of zero weights, then one for each epoch, whose point the next one overwrites where
+        it has no gradient. None at all if the method would need too much memory.
     """
     memory = objective._memory()
     if memory is None:
@@ -189,16 +193,20 @@ def proximal_points(objective, l1, run, settle=False):
     value, changes = objective.bound_at_zero, _Changes(objective, l1, run)
     settle = settle and changes.tell
     every = 4 * _EPOCHS if settle else _EPOCHS
+    yield ProximalIterate(np.zeros(objective.size), value, None, None)
     epochs = objective.dual_free_epochs(memory, l1, run=run)
     for epoch, (theta, estimate, _) in enumerate(epochs, 1):
         settled = settle and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
-        if epoch % every and not settled:
-            continue
-        x = changes.mean if settled else theta.copy()
-        smooth, before = np.empty(objective.size), value
-        found = objective.value_and_gradient(x, smooth, run) + l1 * float(np.abs(x).sum())
-        settled = settled and found <= min(_MOST_ABOVE * estimate, before)
-        if epoch % every and not settled:
+        due = epoch % every == 0 or epoch == max_epochs
+        if due or settled:
+            x = changes.mean if settled else theta.copy()
+            smooth, before = np.empty(objective.size), value
+            found = objective.value_and_gradient(x, smooth, run) + l1 * float(np.abs(x).sum())
+            settled = settled and found <= min(_MOST_ABOVE * estimate, before)
+        if not (due or settled):
+            if not estimate < np.inf:
+                return
+            yield ProximalIterate(theta, estimate, None, None)
             continue
         value = found
         if not value <= before:

@@ -92,7 +92,8 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         names. Not negative. Tokens without a label have no cost. Only
         "lbfgs" and "sgd".
     max_iter : int, default=1000
-        Largest number of iterations of "lbfgs", or of epochs of the others.
+        Largest number of iterations of "lbfgs", or of epochs of the others. With `l1`, "lbfgs"
+        begins with a dual ascent, whose passes over the data count as iterations.
     tol : float or None, default=1e-4
         Relative tolerance. "lbfgs" stops when the bound on the distance of the objective from its
         minimum, :math:`\lVert g \rVert^2 / (2 \, l_2)` with the gradient :math:`g`, is at most this
@@ -187,8 +188,9 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     history_ : dict of ndarray
         Columns with an entry for each iteration or epoch. All solvers: ``"epoch"`` and ``"time"``
         (seconds since the optimisation began). "lbfgs", from 0 for the start: ``"objective"``,
-        ``"bound"`` (on the distance from the minimum), ``"gradient_norm"`` and ``"weight_norm"``.
-        "sag" and "oeg": ``"objective"`` and ``"bound"`` (NaN where not computed),
+        ``"bound"`` (on the distance from the minimum), ``"gradient_norm"`` and ``"weight_norm"``;
+        after most passes of the dual ascent the objective is an estimate from the losses of the
+        sequences during the pass, the bound infinite and the norm of the gradient NaN. "sag" and "oeg": ``"objective"`` and ``"bound"`` (NaN where not computed),
         ``"gradient_norm"`` ("sag"; from the gradient of each sequence at its last visit) or
         ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (so far). "sgd":
         ``"mistakes"`` (fraction of tokens with another label more probable during the epoch),

@@ -328,7 +328,9 @@ class Progress:
     Parameters
     ----------
     estimator : estimator
-        With the parameter `verbose`, and `max_iter` and `tol` if it has them.
+        With the parameter `verbose`, and `max_iter` and `tol` if it has them. Where another
+        estimator learns by it, its attribute ``_title`` is the pair of what lines begin with and
+        what they count.
     tasks : FitTasks, default=None
         Tasks for callbacks.
     max_iter : int, default=None
@@ -338,7 +340,8 @@ class Progress:
     """
 
     def __init__(self, estimator, tasks=None, max_iter=None, verbose=None):
-        self._name = type(estimator).__name__
+        title = type(estimator).__name__, "epoch"
+        self._name, self._unit = getattr(estimator, "_title", title)
         self._verbose = int(getattr(estimator, "verbose", 0) if verbose is None else verbose)
         self._tol = getattr(estimator, "tol", None)
         self._max_iter = max_iter
@@ -381,7 +384,7 @@ class Progress:
         """Report the end of the fit."""
         if self._last is not None:
             epoch, elapsed = self._last
-            unit = "epoch" if epoch == 1 else "epochs"
+            unit = self._unit if epoch == 1 else f"{self._unit}s"
             count = f"{epoch:,} {unit} in {duration(elapsed)}"
             say(self._verbose, "%s: finished, %s", self._name, count)
         if self._tasks is not None:
@@ -391,7 +394,7 @@ class Progress:
         entry = history.last()
         epoch, elapsed = entry.pop("epoch"), entry.pop("time")
         width = len(f"{self._max_iter:,}") if self._max_iter else 1
-        line = f"{self._name}: epoch {epoch:>{width},}"
+        line = f"{self._name}: {self._unit} {epoch:>{width},}"
         if self._max_iter:
             line += f" of {self._max_iter:,}"
         line += f"  {duration(elapsed):>8} elapsed{self._time_left(history)}"

@@ -39,6 +39,48 @@ crf = CRF(c1=0.01, c2=0.1, epsilon=1e-9, delta=1e-9, max_iterations=1000).fit(X,
 text = eli5.format_as_text(eli5.explain_weights(crf, top=4))
 print(re.sub(r"(\\d\\.\\d\\d)\\d", r"\\1", text))
 """,
+    "gruut": """
+import gruut
+for text in ("He wound it around the wound, then I read 10 books.", "She does not live here."):
+    for sentence in gruut.sentences(text, lang="en-us"):
+        print([(word.text, word.pos, word.phonemes) for word in sentence])
+""",
+    "sentsplit": """
+from sentsplit.segment import SentSplit
+print(SentSplit("en").segment("Mr. Lee went home. he was tired... it rained! Did it?"))
+""",
+    "pythainlp": """
+from pythainlp.tokenize import sent_tokenize
+from pythainlp.tokenize.han_solo import segment
+text = "ฉันไปโรงเรียนเธอไปโรงพยาบาลและเราก็กลับบ้าน เมื่อวานฝนตกหนักมาก"
+print(sent_tokenize(text, engine="crfcut"), segment(text))
+""",
+    "b_labs_models": """
+from b_labs_models.morphology import POSTagger
+from b_labs_models.segmentation import SentenceSegmentator
+from b_labs_models.tokenization import Tokenizer
+text = "Мама мыла раму. В 2017 г. она купила новую, т.е. белую."
+for sentence in SentenceSegmentator().split(text):
+    tokens = list(Tokenizer().split(sentence))
+    print(tokens, POSTagger().tag(tokens))
+""",
+    # The last three ship pickles of sklearn_crfsuite.CRF.
+    "pyvi": """
+from pyvi import ViPosTagger, ViTokenizer
+text = "Trường đại học bách khoa hà nội tuyển sinh năm 2024"
+words = ViTokenizer.tokenize(text)
+print(words, [list(part) for part in ViPosTagger.postagging(words)])
+""",
+    "khmernltk": """
+from khmernltk import pos_tag, sentence_tokenize, word_tokenize
+text = "ខួបឆ្នាំទី២៨នៃកិច្ចព្រមព្រៀងសន្តិភាពទីក្រុងប៉ារីស"
+print(sentence_tokenize(text), word_tokenize(text), pos_tag(text))
+""",
+    "rintag": """
+import rintag
+found = rintag.tag("Nagkaon ako ning isda sa balay.")
+print(found.pairs, [round(share, 9) for share in found.confidence])
+""",
 }
 INSTALL = "import skstruct.crfsuite\nskstruct.crfsuite.install()\n"
 

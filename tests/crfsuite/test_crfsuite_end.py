@@ -81,16 +81,20 @@ def test_with_few_labels(addresses):
     assert log.last_iteration["loss"] <= objective_of_crfsuite(X, y, LINE)
 
 
-def test_the_logged_objective_is_that_of_the_weights(addresses):
-    crf = CRF(**LINE).fit(*addresses)
+def check_logged_objective(crf, X, y):
+    """The last objective of the log is that of the weights, with the penalties of `LINE`."""
     weights = [*crf.state_features_.values(), *crf.transition_features_.values()]
     penalty = 0.1 * np.abs(weights).sum() + 0.1 * np.square(weights).sum()
     likelihood = 0
     tagger = crf.tagger_
-    for x, labels in zip(*addresses, strict=True):
+    for x, labels in zip(X, y, strict=True):
         tagger.set(x)
         likelihood -= np.log(tagger.probability(labels))
     assert crf.training_log_.last_iteration["loss"] == pytest.approx(likelihood + penalty, rel=1e-6)
+
+
+def test_the_logged_objective_is_that_of_the_weights(addresses):
+    check_logged_objective(CRF(**LINE).fit(*addresses), *addresses)
 
 
 @pytest.mark.parametrize("own_rule", [{"delta": 1e-5}, {"period": 10}])
@@ -182,3 +186,110 @@ def test_option_of_the_tagger(addresses):
     assert plain.history_["objective"][-1] < early.history_["objective"][-1]
     with pytest.raises(ValueError, match="stop_when_settled"):
         CRFTagger(solver="sgd", stop_when_settled=True).fit(*addresses)
+
+
+# ------------------------------------------------------------------------------- passes are counted
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """List that grows by the estimated objective of each pass of the dual ascent."""
+    found, epochs = [], CRFObjective.dual_free_epochs
+
+    def noted(objective, *args, **options):
+        for theta, estimate, distance in epochs(objective, *args, **options):
+            found.append(estimate)
+            yield theta, estimate, distance
+
+    monkeypatch.setattr(CRFObjective, "dual_free_epochs", noted)
+    return found
+
+
+def test_the_log_counts_the_passes(addresses, passes, capsys):
+    crf = CRF(**LINE, verbose=True).fit(*addresses)
+    log = crf.training_log_
+    assert log.stop_reason == SETTLED
+    assert [entry["num"] for entry in log.iterations] == list(range(1, len(passes) + 1))
+    assert [entry["loss"] for entry in log.iterations[:-1]] == passes[:-1]
+    assert crf.estimator_.n_iter_ == len(passes)
+    *lines, end, reason = capsys.readouterr().out.splitlines()
+    counts = [int(line.split(" of ")[0].split()[-1]) for line in lines if " of " in line]
+    assert counts == list(range(len(passes) + 1))
+    assert {line.partition(" ")[0] for line in [*lines, end] if "ompil" not in line} == {"CRF:"}
+    assert end.startswith(f"CRF: finished, {len(passes)} iterations in")
+    assert reason == SETTLED
+
+
+def test_passes_and_steps_are_numbered_together(addresses, passes):
+    crf = CRF(**LINE, delta=1e-5).fit(*addresses)
+    numbers = [entry["num"] for entry in crf.training_log_.iterations]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert 4 < len(passes) < len(numbers) < 100
+    # CRFsuite's names for the numbers of the steps, and none that is not known.
+    known = ["error_norm" in entry for entry in crf.training_log_.iterations]
+    assert not any(known[:3])
+    assert all(known[len(passes) :])
+    assert all(np.isfinite(entry["loss"]) for entry in crf.training_log_.iterations)
+
+
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_passes_count_towards_the_limit(addresses, passes, most):
+    crf = CRF(**{**LINE, "max_iterations": most}).fit(*addresses)
+    assert len(passes) == most
+    assert crf.training_log_.stop_reason == LIMIT
+    assert len(crf.training_log_.iterations) == most
+    # The objective of the last one is no estimate.
+    check_logged_objective(crf, *addresses)
+
+
+def test_messages_name_the_class_that_was_called(addresses, caplog):
+    X, y = addresses[0][:30], addresses[1][:30]
+    caplog.set_level("INFO", "skstruct")
+
+    class Mine(CRF):
+        pass
+
+    def names(act):
+        caplog.clear()
+        act()
+        said = [record.getMessage() for record in caplog.records]
+        return {text.partition(":")[0] for text in said if " in " in text and "finished" in text}
+
+    for algorithm in ("lbfgs", "l2sgd", "ap"):
+        crf = Mine(algorithm, max_iterations=2)
+        assert names(lambda: crf.fit(X, y)) == {"Mine"}  # noqa: B023
+        assert "_title" not in vars(crf.estimator_)
+    trainer = Trainer("ap", {"max_iterations": 2}, verbose=False)
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    assert names(lambda: trainer.train("")) == {"Trainer"}
+
+
+# ------------------------------------------------------ the user's own criterion on small sets
+
+
+def small_set(scale):
+    """Labelled sequences with a number of that scale among their features."""
+    rng, X, y = np.random.RandomState(0), [], []
+    for _ in range(120):
+        labels = rng.choice(["O", "B-X", "I-X", "B-Y"], rng.randint(1, 12)).tolist()
+        words = [
+            f"{label}{rng.randint(8)}" if rng.rand() < 0.5 else f"n{rng.randint(30)}"
+            for label in labels
+        ]
+        numbers = np.abs(rng.randn(len(labels))) * rng.choice([1, 1, scale], len(labels))
+        X.append([{"w": w, "v": v} for w, v in zip(words, numbers.tolist(), strict=True)])
+        y.append(labels)
+    return X, y
+
+
+@pytest.mark.parametrize("scale", [1, 50])
+@pytest.mark.parametrize("penalties", [{"c2": 0.1}, {"c2": 1.0}, {"c1": 1.0, "c2": 0.01}])
+@pytest.mark.parametrize(
+    "rule", [{"period": p, "delta": d} for p in (1, 3, 10) for d in (1e-3, 0.01, 0.05, 0.3)]
+)
+def test_first_steps_are_not_taken_for_the_end(scale, penalties, rule):
+    X, y = small_set(scale)
+    params = {**penalties, **rule}
+    loss = CRF(**params).fit(X, y).training_log_.last_iteration["loss"]
+    assert loss < 1.03 * objective_of_crfsuite(X, y, params)

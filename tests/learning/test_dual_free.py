@@ -274,7 +274,9 @@ def test_a_fit_from_the_start_is_that_from_zero(monkeypatch, fit_intercept, l1, 
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10**9)
     plain = CRFTagger(**params).fit(batch, y)
     if l2 >= 1:
-        assert started.history_["objective"][0] < 0.85 * plain.history_["objective"][0]
+        # Of an ascent with an L1 penalty, only the objective of some epochs is known.
+        known = started.history_["objective"][~np.isnan(started.history_["gradient_norm"])]
+        assert known[0] < 0.85 * plain.history_["objective"][0]
         assert started.n_iter_ < plain.n_iter_
     assert_allclose(started.history_["objective"][-1], plain.history_["objective"][-1], rtol=2e-7)
 
@@ -290,7 +292,7 @@ def test_the_proximal_point_method_ends_at_the_minimum(l1, l2):
 
         exact = islice(minimize_proximal(value_and_gradient, np.zeros(objective.size), l1), 2000)
         minimum = min(point.value for point in exact)
-        points = list(proximal_points(objective, l1, run))
+        points = [p for p in proximal_points(objective, l1, run) if p.gradient is not None]
     values = [point.value for point in points]
     assert np.all(np.diff(values) <= 0)
     assert_allclose(values[-1], minimum, rtol=2e-5)
