@@ -63,8 +63,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         "l2sgd".
     delta : float, default=None
         "lbfgs": stop when `period` iterations, not counting the first two, improved the objective
-        by less than this share, or when it is provably within three times this share of its minimum,
-        and within 1 %; None means 1e-5.
+        by less than this share, or when it is provably within three times this share of its
+        minimum, and within 1 %; None means 1e-5.
         "l2sgd": stop when five epochs have not improved the loss by three times this share; None
         means 1e-6.
     linesearch, max_linesearch : object, default=None

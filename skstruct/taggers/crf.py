@@ -190,7 +190,8 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         (seconds since the optimisation began). "lbfgs", from 0 for the start: ``"objective"``,
         ``"bound"`` (on the distance from the minimum), ``"gradient_norm"`` and ``"weight_norm"``;
         after most passes of the dual ascent the objective is an estimate from the losses of the
-        sequences during the pass, the bound infinite and the norm of the gradient NaN. "sag" and "oeg": ``"objective"`` and ``"bound"`` (NaN where not computed),
+        sequences during the pass, the bound infinite and the norm of the gradient NaN.
+        "sag" and "oeg": ``"objective"`` and ``"bound"`` (NaN where not computed),
         ``"gradient_norm"`` ("sag"; from the gradient of each sequence at its last visit) or
         ``"dual"`` ("oeg"; the lower bound), ``"updates"`` and ``"oracle_calls"`` (so far). "sgd":
         ``"mistakes"`` (fraction of tokens with another label more probable during the epoch),
