@@ -492,9 +492,9 @@ class TrainingLog:
         (the number of weights, also those that are zero). With an L1 penalty the first ones are
         passes of the dual ascent, where the loss is an estimate and ``"error_norm"`` missing. With
         held-out sequences, also their scores: ``"scores"`` then has a `LabelScore` for each label;
-        ``"avg_precision"``, ``"avg_recall"`` and ``"avg_f1"``; ``"item_accuracy"`` and ``"instance_accuracy"``, the
-        shares of correct tokens and sequences as fractions, and with the suffix ``"_float"`` as
-        floats.
+        ``"avg_precision"``, ``"avg_recall"`` and ``"avg_f1"``; ``"item_accuracy"`` and
+        ``"instance_accuracy"``, the shares of correct tokens and sequences as fractions, and with
+        the suffix ``"_float"`` as floats.
     featgen_num_features : int
         Number of weights.
     training_seconds : float
