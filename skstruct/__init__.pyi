@@ -3,6 +3,7 @@ from skstruct.ahead.warm import warm
 from skstruct.compiled.versions import show_versions
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.statistics import LabelStatistics
 from skstruct.features.union import SequenceUnion
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
 from skstruct.rerankers.stacking import NBestReranker
@@ -27,6 +28,7 @@ __all__ = [
     "CRFTaggerCV",
     "EmbeddingVectorizer",
     "HashingTemplateVectorizer",
+    "LabelStatistics",
     "Labelling",
     "MIRATagger",
     "NBestReranker",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import chain, count, islice
 from operator import itemgetter
 
@@ -205,3 +206,62 @@ def _as_string(value, column, where):
     raise ValueError(
         f"{where}: column {column} is {short_repr(value)}; expected a string or an integer."
     )
+
+
+def read_words(X, column, names=None):
+    """Words of the tokens of a batch, in one of their columns.
+
+    Parameters
+    ----------
+    X : iterable of sequences of tokens
+        A token is a string, a tuple or list of columns, or a dict; a sequence may be a data frame.
+    column : int or str
+        Place of the words in tuples and lists, key in dicts, name in data frames.
+    names : array-like of str, default=None
+        Names that columns of data frames must have, if they have names.
+
+    Returns
+    -------
+    words : list of str
+        Distinct words, in the order of first occurrence.
+    codes : ndarray of shape (n_rows,), dtype int32
+        Position of each token's word among them.
+    offsets : ndarray of shape (n_sequences + 1,), dtype int64
+    names : list of str or None
+        Names of the columns of data frames.
+
+    Raises
+    ------
+    ValueError
+        If a token is invalid or has no such column; the message names sequence and token.
+    """
+    place = 0 if isinstance(column, str) else column
+    if isinstance(column, str) and not isinstance(X, (str, bytes, Mapping)):
+        X = (_words_at(sequence, i, column) for i, sequence in enumerate(copied(X)))
+
+    def wanted(width):
+        if not -width <= place < width:
+            raise ValueError(f"column={place}, but tokens have {width} column(s).")
+        return [place % width]
+
+    columns = TokenColumns(X, wanted, names)
+    codes = next(iter(columns.codes.values()), np.empty(0, np.int32))
+    words = next(iter(columns.values.values()), [])
+    return words, codes, columns.offsets, columns.names
+
+
+def _words_at(sequence, i, key):
+    """The words in a sequence of dicts, or in a column of a data frame."""
+    if is_frame(sequence):
+        if key not in sequence.columns:
+            raise ValueError(f"Sequence {i} has no column {key!r}.")
+        return sequence[key].to_numpy().tolist()
+    words = []
+    for t, token in enumerate(list(sequence)):
+        word = token.get(key) if isinstance(token, Mapping) else None
+        if not isinstance(word, str):
+            raise ValueError(
+                f"Sequence {i}, token {t}: {short_repr(token)} has no string for the key {key!r}."
+            )
+        words.append(word)
+    return words

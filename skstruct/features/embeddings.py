@@ -11,8 +11,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
-from skstruct.features.columns import TokenColumns
-from skstruct.input.formats import copied
+from skstruct.features.columns import read_words
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import check_float_dtype, short_repr
@@ -146,7 +145,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     def _vectorize(self, X, n_dimensions, names=None):
         """Matrix of the vectors of all tokens, offsets, and names of columns of data frames."""
         offsets, dtype = self._checked_offsets(), check_float_dtype(self.dtype)
-        words, codes, bounds, names = self._read(X, names)
+        words, codes, bounds, names = read_words(X, self.column, names)
         table = self._look_up(words, n_dimensions, dtype)
         n_dimensions = table.shape[1]
         vectors = np.zeros((len(codes), len(offsets) * n_dimensions), dtype)
@@ -157,22 +156,6 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             columns = slice(number * n_dimensions, (number + 1) * n_dimensions)
             vectors[inside, columns] = table[codes[rows[inside] + offset]]
         return vectors, bounds, names
-
-    def _read(self, X, names):
-        """Distinct words, the number of each token's word, offsets, and names of columns."""
-        column = 0 if isinstance(self.column, str) else self.column
-        if isinstance(self.column, str) and not isinstance(X, (str, bytes, Mapping)):
-            X = (_words(list(sequence), i, self.column) for i, sequence in enumerate(copied(X)))
-
-        def wanted(width):
-            if not -width <= column < width:
-                raise ValueError(f"column={column}, but tokens have {width} column(s).")
-            return [column % width]
-
-        columns = TokenColumns(X, wanted, names)
-        codes = next(iter(columns.codes.values()), np.empty(0, np.int32))
-        words = next(iter(columns.values.values()), [])
-        return words, codes, columns.offsets, columns.names
 
     def _look_up(self, words, n_dimensions, dtype):
         """Matrix of the vectors of words, with zeros for words without a vector."""
@@ -238,16 +221,3 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _words(sequence, i, key):
-    """The words in a sequence of dicts."""
-    words = []
-    for t, token in enumerate(sequence):
-        word = token.get(key) if isinstance(token, Mapping) else None
-        if not isinstance(word, str):
-            raise ValueError(
-                f"Sequence {i}, token {t}: {short_repr(token)} has no string for the key {key!r}."
-            )
-        words.append(word)
-    return words

@@ -91,17 +91,33 @@ class TemplateReader:
         Makers of further columns, which follow those of the tokens. Each takes the distinct words
         (the first column), the position of each token's word among them and the offsets, and
         returns the same of the new column: distinct values and their positions.
+    replace : dict of str to callable, default=None
+        Makers of values by the names of functions. What they make stands in these tokens in place
+        of the results of the function, which holds for all other tokens. They are called like those
+        of `derive`, and before the functions.
     width : int, default=None
         Number of columns that tokens must have. None: as many as the template reads, or more.
     names : array-like of str, default=None
         Names that columns of data frames must have.
     """
 
-    def __init__(self, X, lines, functions, vocabulary=None, *, derive=(), width=None, names=None):
+    def __init__(
+        self,
+        X,
+        lines,
+        functions,
+        vocabulary=None,
+        *,
+        derive=(),
+        replace=None,
+        width=None,
+        names=None,
+    ):
         self.lines = None if callable(lines) else lines
         self._width = width
         self._make_lines = lines
         self._derive = derive
+        self._replace = replace or {}
         self._functions = functions
         self.vocabulary = vocabulary
         self._numbers = ValueNumbers(vocabulary)
@@ -119,7 +135,9 @@ class TemplateReader:
                 columns.values[i], columns.codes[i] = make(
                     columns.values[0], columns.codes[0], columns.offsets
                 )
-        self._read_fields(columns)
+        words = columns.values.get(0, []), columns.codes.get(0, np.empty(0, np.int32))
+        made = {name: make(*words, self.offsets) for name, make in self._replace.items()}
+        self._read_fields(columns, made)
         self._set_kind(of_transitions=False)
 
     def _set_lines(self, lines):
@@ -167,9 +185,9 @@ class TemplateReader:
                     "counted from 0."
                 )
         own = {column for column in self._plan.sources if column < n_columns}
-        return own | {0} if self._derive else own
+        return own | {0} if self._derive or self._replace else own
 
-    def _read_fields(self, columns):
+    def _read_fields(self, columns, made):
         plan, numbers, margin = self._plan, self._numbers, self._plan.margin
         reach = range(1, plan.reach + 1)
         outside = [f"_B{sign}{i}" for sign in "-+" for i in reach]
@@ -190,6 +208,9 @@ class TemplateReader:
             # In place: mode "clip" does not buffer the output.
             np.take(table, which, axis=1, out=fields[first : first + len(codes)], mode="clip")
             first += len(codes)
+        for name, (values, codes) in made.items():
+            for number in self._fields_of(name):
+                fields[number, places] = np.array(numbers.of(values), np.int32)[codes]
         for (source, position), number in plan.fields.items():
             if position is not None:
                 codes = fields[plan.fields[source, None], places]
@@ -197,6 +218,19 @@ class TemplateReader:
                 fields[number, places] = _at_absolute(codes, self.offsets, position, before, after)
         self.tokens = Tokens(fields, places)
         self.pieces = numbers.pieces()
+
+    def _fields_of(self, name):
+        """Numbers of the fields whose macro takes a function of the word."""
+        for found in self._plan.sources.values():
+            for source, (macro, where) in found.items():
+                if name not in macro.functions:
+                    continue
+                if source != (0, (name,), "x", False, None):
+                    raise ValueError(
+                        f"{where}: {name!r} takes the word, and its results as they are: write "
+                        f"%x[{macro.offset},0|{name}]."
+                    )
+                yield self._plan.fields[source, None]
 
     def _codes_of(self, columns, column, macros):
         """Codes of the results of the macros of a column, for its distinct values."""

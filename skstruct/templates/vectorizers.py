@@ -40,8 +40,8 @@ class BaseTemplateVectorizer(
 
     def _read(self, X, lines, vocabulary=None, **columns):
         """Read the columns of X that the template uses."""
-        derive = self._derived_columns()
-        return TemplateReader(X, lines, self._functions(), vocabulary, derive=derive, **columns)
+        made = {"derive": self._derived_columns(), "replace": self._replaced()}
+        return TemplateReader(X, lines, self._functions(), vocabulary, **made, **columns)
 
     def _given_lines(self):
         """Lines of the template, or a function that makes them from the number of columns."""
@@ -54,6 +54,10 @@ class BaseTemplateVectorizer(
     def _derived_columns(self):
         """Makers of columns in addition to those of the tokens; see `TemplateReader`."""
         return ()
+
+    def _replaced(self):
+        """Makers of values in place of those of functions; see `TemplateReader`."""
+        return {}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
+from skstruct.features.statistics import LabelStatistics
+from skstruct.sequences import SequenceBatch
 from skstruct.templates.syntax import FARTHEST, column_lines, template_lines
 from skstruct.templates.vectorizers import LearningTemplateVectorizer
-from skstruct.utils.declared import Count, Strings, pack_strings, unpack_strings
+from skstruct.utils.declared import Count, Part, Strings, pack_strings, unpack_strings
 from skstruct.utils.persistence import set_module
+from skstruct.utils.progress import as_one_task
 from skstruct.utils.transaction import draft_of
 
 # Templates reach no farther; a line for each of more tokens or characters would fill the memory.
@@ -20,6 +24,8 @@ _OF_TEMPLATES = LearningTemplateVectorizer._parameter_constraints
 # Of two lines of the template that are alike at this share of the tokens, one is left out. Fewer
 # tokens tell nothing.
 _ALIKE, _FEWEST_TOKENS = 0.99, 1000
+# Window of label statistics.
+_NEAR = 1
 
 
 @set_module("skstruct")
@@ -59,6 +65,10 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         they are, and then in lower case.
     cluster_prefixes : sequence of int, default=(4, 6, 10, 20)
         Lengths of the prefixes of the paths. A path that is shorter counts as a whole.
+    label_statistics : bool or LabelStatistics, default=False
+        Also what labels the word has in other training sequences, in a window of three tokens.
+        ``fit_transform(X, y)`` then does not equal ``fit(X, y).transform(X)``: see
+        `LabelStatistics`, which also has parameters for `cv` and others. `fit` needs y.
     extra_template : str, path-like, list of str or None, default=None
         Further lines of the template, as in `TemplateVectorizer`: text, a path or a list. They may
         also use the functions ``cluster4``, ... of `cluster_prefixes`, and ``matched`` of the
@@ -82,9 +92,12 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         Number of features of tokens.
     feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if sequences are data frames.
+    label_statistics_ : LabelStatistics
+        Fitted to all training sequences; only with `label_statistics`.
 
     See Also
     --------
+    LabelStatistics : The statistics as a column, for templates and feature dicts.
     TemplateVectorizer : Features by a template of your own.
     SequenceUnion : Combine them with other features.
 
@@ -122,11 +135,15 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         "gazetteers": [dict, None],
         "clusters": [Mapping, None],
         "cluster_prefixes": ["array-like"],
+        "label_statistics": ["boolean", LabelStatistics],
         "extra_template": "no_validation",
         **{name: _OF_TEMPLATES[name] for name in ("min_freq", "dtype", "n_jobs")},
     }
 
+    _stored: ClassVar[dict] = {"label_statistics_": Part("value_of")}
     _derived_state = ("_lookups",)
+    # With metadata routing, they are passed on only where somebody asks for that.
+    __metadata_request__fit: ClassVar[dict] = {"groups": False, "sample_weight": False}
 
     def __init__(
         self,
@@ -140,6 +157,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         gazetteers=None,
         clusters=None,
         cluster_prefixes=(4, 6, 10, 20),
+        label_statistics=False,
         extra_template=None,
         min_freq=1,
         dtype=np.float64,
@@ -154,17 +172,88 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         self.gazetteers = gazetteers
         self.clusters = clusters
         self.cluster_prefixes = cluster_prefixes
+        self.label_statistics = label_statistics
         self.extra_template = extra_template
         self.min_freq = min_freq
         self.dtype = dtype
         self.n_jobs = n_jobs
 
-    def _fit(self, X, **options):
+    def fit(self, X, y=None, *, groups=None, sample_weight=None) -> Self:
+        """Learn the features of tokens.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            A token is a string or a tuple or list of columns. A sequence may also be a data frame
+            or a 2-D array, whose rows are the tokens.
+        y : sequences of labels, default=None
+            Only for `label_statistics`: strings or integers, None where a label is unknown.
+        groups, sample_weight : array-like of shape (n_sequences,), default=None
+            Only for `label_statistics`, as of `LabelStatistics.fit_transform`.
+
+        Returns
+        -------
+        self : WordVectorizer
+
+        Raises
+        ------
+        ValueError
+            If there is no token, a token or a parameter is invalid, no feature is left to learn, or
+            `label_statistics` is given and y is missing or invalid.
+        """
+        self.fit_transform(X, y, groups=groups, sample_weight=sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @as_one_task
+    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None) -> SequenceBatch:
+        """Learn the features and return the batch, reading `X` once.
+
+        Parameters
+        ----------
+        X, y, groups, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        batch : SequenceBatch
+            As from `transform`; but with `label_statistics`, those of each token come from the
+            labels of other sequences.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        return self._fit(X, (y, groups, sample_weight))
+
+    def _fit(self, X, labels=(None, None, None), **options):
         # Lists are learnt, too: if this fit fails, those of the one before stay.
         with draft_of(self) as draft:
-            for name in ("_lists", "_lookups"):
+            for name in ("_lists", "_lookups", "label_statistics_"):
                 vars(draft).pop(name, None)
-            return super(WordVectorizer, draft)._fit(X, **options)
+            if self.label_statistics:
+                draft.label_statistics_ = self._unfitted_statistics(labels[0])
+                draft._labels = labels
+            batch = super(WordVectorizer, draft)._fit(X, **options)
+            vars(draft).pop("_labels", None)
+            return batch
+
+    def _unfitted_statistics(self, y):
+        statistics = LabelStatistics()
+        if self.label_statistics is not True:
+            statistics = clone(self.label_statistics)
+            statistics._validate_params()
+        if statistics.column != 0:
+            raise ValueError(
+                f"label_statistics has column={statistics.column!r}, but the words of a "
+                "WordVectorizer are in column 0."
+            )
+        if y is None:
+            raise ValueError(
+                "label_statistics=True requires y to be passed, but the target y is None."
+            )
+        return statistics
 
     def _given_lines(self):
         self._check_lists()
@@ -208,6 +297,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 lines += [f"cluster{n}{i:+d}:%x[{i},0|cluster{n}]" for i in (-1, 0, 1)]
         for c, name in enumerate(self.gazetteers or (), start=n_columns):
             lines += [f"{name}{i:+d}:%x[{i},{c}|matched]" for i in (-1, 0, 1)]
+        if self.label_statistics:
+            lines += [f"labels{i:+d}:%x[{i},0|labels]" for i in range(-_NEAR, _NEAR + 1)]
         return ["U" + line for line in lines] + ["B", *self._extra_lines()]
 
     def _given_lists(self):
@@ -223,12 +314,20 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 self._lists = self._given_lists()
             gazetteers, clusters, lengths = self._lists
             functions = {f"cluster{n}": _cluster_prefix(clusters, n) for n in lengths}
+            if "label_statistics_" in vars(self):
+                functions["labels"] = self.label_statistics_.value_of
             self._lookups = {"matched": _matched, **functions}, list(map(Gazetteer, gazetteers))
         return self._lookups[0]
 
     def _derived_columns(self):
         self._functions()
         return self._lookups[1]
+
+    def _replaced(self):
+        if "_labels" not in vars(self):
+            return {}
+        learn = self.label_statistics_._learn
+        return {"labels": lambda *words: learn(*words, *self._labels)}
 
     # Lists of strings are stored packed; see `skstruct.utils.persistence`.
 

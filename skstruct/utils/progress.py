@@ -281,9 +281,9 @@ def as_one_task(fit):
     """Decorator, below `fit_context`, of a fit that is a single task for callbacks."""
 
     @wraps(fit)
-    def fit_as_task(estimator, X=None, y=None):
+    def fit_as_task(estimator, X=None, y=None, **params):
         tasks = FitTasks.of(estimator, X, y, 0)
-        result = fit(estimator, X, y)
+        result = fit(estimator, X, y, **params)
         if tasks is not None:
             tasks.close()
         return result
