@@ -11,7 +11,6 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -433,6 +432,8 @@ def _type(label, scheme):
 
 def _folds(cv, n_sequences, groups):
     """Pairs of the training and the test sequences of each fold."""
+    from sklearn.model_selection import check_cv  # slow
+
     if cv is None and n_sequences < 2:
         return [([], range(n_sequences))]
     positions, tested = np.arange(n_sequences), np.zeros(n_sequences, np.int64)

@@ -56,8 +56,9 @@ OPTIONAL = {
     "datasets": {"spacy"},
     "inspection": {"matplotlib", "pandas"},
 }
-# What few fits need: storage in files, progress bars, scorers of scikit-learn.
+# What few fits need: storage in files, progress bars, scorers and splitters of scikit-learn.
 SLOW = {
+    "features.statistics": {"sklearn"},
     "utils.persistence": {"skops"},
     "utils.progress": {"sklearn"},
     "taggers.scoring": {"sklearn"},
