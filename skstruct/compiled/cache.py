@@ -17,8 +17,8 @@ import pickle
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
-import numba.cpython.numbers  # loaded kernels refer to it
-import numba.np.arrayobj  # and to this
+import numba.cpython.numbers  # noqa: F401  (loaded kernels refer to this module, and the next)
+import numba.np.arrayobj  # noqa: F401
 from numba.core.caching import NullCache
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
