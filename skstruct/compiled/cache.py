@@ -17,14 +17,14 @@ import pickle
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
-import numba.cpython.numbers  # noqa: F401  (loaded kernels refer to this module, and the next)
-import numba.np.arrayobj  # noqa: F401
 from numba.core.caching import NullCache
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.cpython import numbers  # noqa: F401  (loaded kernels refer to it)
+from numba.np import arrayobj  # noqa: F401  (and to this)
 
 from skstruct.compiled.archive import usable_archives
 from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
