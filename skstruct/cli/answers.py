@@ -13,7 +13,8 @@ class Details(NamedTuple):
     marginals: bool = False  # the probability of each label that is predicted
     all_marginals: bool = False  # the probabilities of all labels
     spans: bool = False  # chunks and their probabilities, in place of the best labels
-    threshold: float = 0.5  # probability that chunks are to exceed
+    # Probability that chunks are to exceed; None: that of training, or a half.
+    threshold: float | None = None
 
     @property
     def any_marginals(self):
@@ -111,7 +112,8 @@ def _label(model, sequences, details):
         X = model.vectorizer.transform(X)
     if details.spans:
         scheme, found = scheme_of_classes(tagger.classes_.tolist()), []
-        chunks = tagger.predict_spans(X, threshold=details.threshold)
+        given = {} if details.threshold is None else {"threshold": details.threshold}
+        chunks = tagger.predict_spans(X, **given)
         for sequence, spans in zip(sequences, chunks, strict=True):
             labels = labels_of_spans(spans, len(sequence.X), scheme)
             found.append(Answer({"labels": labels, "spans": [one._asdict() for one in spans]}))

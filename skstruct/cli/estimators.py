@@ -15,8 +15,11 @@ _PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
 TAGGERS = tuple(
     sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
 )
-# All taggers and rerankers, and the reranker on top of a tagger.
-ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED)
+SPANS = "SpanTaggerCV"
+# All taggers and rerankers, and what is put together of them.
+ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, SPANS)
+# The part of each of the latter that is a tagger.
+TAGGER_OF = {STACKED: "tagger__", SPANS: "estimator__"}
 # Names of the parameters that each option takes.
 PARAMETERS = {
     option: {p for name in names for p in _PUBLIC[name]._parameter_constraints}
@@ -35,7 +38,8 @@ def make(name, parameters, option):
     name : str
         Public name of its class.
     parameters : dict
-        As of ``set_params``. In place of the parts of `NBestReranker` there are their names.
+        As of ``set_params``. In place of the parts of `NBestReranker` and `SpanTaggerCV` there are
+        their names.
     option : str
         Option that they come from, for messages.
 
@@ -50,7 +54,7 @@ def make(name, parameters, option):
     """
     parameters = dict(parameters)
     try:
-        estimator = _stacked(parameters) if name == STACKED else _PUBLIC[name]()
+        estimator = _composed(name, parameters) if name in TAGGER_OF else _PUBLIC[name]()
         estimator.set_params(**parameters)
         for part in (estimator, *vars(estimator).values()):
             if hasattr(part, "_validate_params"):
@@ -60,28 +64,33 @@ def make(name, parameters, option):
     return estimator
 
 
-def _stacked(parameters):
-    """Make an `NBestReranker`, and put its parts in place of their names in the parameters.
+def _composed(name, parameters):
+    """Make an estimator with parts, and put these in place of their names in the parameters.
 
     Features of labellings are ready-made, since the command line has no functions.
     """
-    tagger, reranker = skstruct.CRFTagger(), skstruct.VRDAReranker(random_state=0)
-    stacked = skstruct.NBestReranker(tagger, reranker, features="labels")
-    known = stacked.get_params(deep=False)
-    for name in parameters:
-        if name.partition("__")[0] not in known:
+    tagger = skstruct.CRFTagger()
+    if name == STACKED:
+        reranker = skstruct.VRDAReranker(random_state=0)
+        composed = skstruct.NBestReranker(tagger, reranker, features="labels")
+        parts = ("tagger", TAGGERS), ("reranker", RERANKERS)
+    else:
+        composed, parts = skstruct.SpanTaggerCV(tagger), [("estimator", TAGGERS)]
+    known = composed.get_params(deep=False)
+    for parameter in parameters:
+        if parameter.partition("__")[0] not in known:
             raise ValueError(
-                f"{STACKED} has no parameter {name!r}; it has {', '.join(known)}, and those of its "
-                "parts, such as tagger__max_iter."
+                f"{name} has no parameter {parameter!r}; it has {', '.join(known)}, and those of "
+                f"its parts, such as {TAGGER_OF[name]}max_iter."
             )
-    for part, names in (("tagger", TAGGERS), ("reranker", RERANKERS)):
+    for part, names in parts:
         if part in parameters:
             found = find_name(str(parameters[part]), names)
             if found is None:
                 wanted = f"{part}={parameters[part]}"
                 raise ValueError(f"{wanted}: expected one of {', '.join(names)}.")
             parameters[part] = _PUBLIC[found]()
-    return stacked
+    return composed
 
 
 def make_vectorizer(features, template, parameters, gazetteers, clusters):

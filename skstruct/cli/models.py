@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 import click
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skstruct.cli.layout import check_layout
@@ -31,6 +32,27 @@ class Model(NamedTuple):
     def is_reranker(self):
         """True for a model that chooses among candidates."""
         return hasattr(self.estimator, "rank")
+
+    def to_fit(self):
+        """Return the estimator that learns all of it.
+
+        `SpanTaggerCV` also fits the vectoriser in each fold, whose labels must not enter features.
+        """
+        if self.vectorizer is None or not hasattr(self.estimator, "thresholds"):
+            return self.as_estimator()
+        both = self._replace(estimator=self.estimator.estimator, layout=None).as_estimator()
+        return clone(self.estimator).set_params(estimator=both)
+
+    def of_fitted(self, fitted):
+        """Return the model with the parts of what `to_fit` returned, once it is fitted."""
+        if hasattr(fitted, "steps"):
+            return self._replace(vectorizer=fitted.steps[0][1], estimator=fitted.steps[-1][1])
+        if self.vectorizer is None:
+            return self._replace(estimator=fitted)
+        (_, vectorizer), (_, fitted.estimator_) = fitted.estimator_.steps
+        return self._replace(
+            vectorizer=vectorizer, estimator=fitted.set_params(estimator=self.estimator.estimator)
+        )
 
     def as_estimator(self):
         """Return a single estimator, a pipeline if there is a vectoriser."""
@@ -160,6 +182,9 @@ def convert(source, target, to):
     if to == "skops":
         store_model(model, target)
         return
+    if hasattr(model.estimator, "best_threshold_"):
+        # Their formats have no thresholds.
+        model = model._replace(estimator=model.estimator.estimator_)
     # A drop-in `CRF` has a tagger.
     if not hasattr(getattr(model.estimator, "estimator_", model.estimator), "transition_"):
         kind = type(model.estimator).__name__

@@ -43,8 +43,10 @@ def show(model, top, labels, dump):
 
 
 def _parts(model):
-    """Tagger and reranker of a model that has both, else the model itself."""
+    """Tagger and reranker of a model that has both, the tagger of spans, or the model itself."""
     stacked = model.estimator
+    if hasattr(stacked, "best_threshold_"):
+        return [model._replace(estimator=stacked.estimator_)]
     if not hasattr(stacked, "reranker_"):
         return [model]
     return [model._replace(estimator=stacked.tagger_), type(model)(stacked.reranker_)]
@@ -74,6 +76,9 @@ def _described(model, n_top, labels):
     """Lines that describe a model; with `labels`, the weights of these alone."""
     lines = [f"{type(model.estimator).__name__}", _parameters(model.estimator)]
     tagger, *reranker = _parts(model)
+    if tagger is not model and not reranker:
+        lines.append(f"threshold: {model.estimator.best_threshold_:.4g}")
+        return [*lines, *_described(tagger, n_top, labels)]
     if reranker:
         return [*lines, *_described(tagger, n_top, labels), "", *_described(*reranker, n_top, ())]
     if model.vectorizer is not None:

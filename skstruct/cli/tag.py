@@ -57,8 +57,8 @@ from skstruct.utils.files import check_writable, replaced
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    default=0.5,
-    help="With --spans: the probability that chunks are to exceed.",
+    help="With --spans: the probability that chunks are to exceed. By default the one that "
+    "SpanTaggerCV has found in training, or 0.5.",
 )
 @click.option(
     "--batch-size",

@@ -12,7 +12,15 @@ from sklearn.model_selection import KFold
 
 import skstruct
 from skstruct.cli.answers import baselines_of, check_kind, inputs_of
-from skstruct.cli.estimators import ESTIMATORS, RERANKERS, STACKED, make, make_vectorizer
+from skstruct.cli.estimators import (
+    ESTIMATORS,
+    RERANKERS,
+    SPANS,
+    STACKED,
+    TAGGER_OF,
+    make,
+    make_vectorizer,
+)
 from skstruct.cli.evaluate import brief_scores
 from skstruct.cli.labels import (
     convert_sequences,
@@ -49,8 +57,8 @@ from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
     "-p",
     "--param",
     "parameters",
-    help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker have "
-    "two underscores: tagger__l2=0.5.",
+    help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker and "
+    "SpanTaggerCV have two underscores: tagger__l2=0.5, estimator__l2=0.5.",
 )
 @click.option(
     "--order",
@@ -134,6 +142,10 @@ def train(**options):
     reranker, by default VRDAReranker, which chooses among the tagger's best labellings by what
     their labels have as a whole, such as two chunks of a type that occurs once.
 
+    SpanTaggerCV finds the threshold above which chunks are predicted, by cross-validation of a
+    tagger, by default CRFTagger. With -f label_statistics=true, features tell what labels a word
+    has in other sentences. Where chunks are rare, both together find many more.
+
     \b
     Examples:
       skstruct train train.txt -m chunker.skops
@@ -142,6 +154,8 @@ def train(**options):
       skstruct train train.txt -m names.skops -e PerceptronTagger -p max_iter=20
       skstruct train train.txt -m second.skops --order 2
       skstruct train train.txt -m names.skops -f affixes=5 --gazetteer place=cities.txt
+      skstruct train train.txt -m names.skops -e SpanTaggerCV -f label_statistics=true
+      skstruct train train.txt -m names.skops -e SpanTaggerCV -p estimator=SAPOTagger -p cv=3
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
       skstruct train train.txt -m words.skops --scheme BMES --repair conlleval
@@ -163,7 +177,7 @@ def train(**options):
     if plan.cv:
         _cross_validate(plan, model, sequences)
     if plan.model is not None:
-        (_fit_reranker if plan.reranks else _fit_tagger)(plan, model, sequences)
+        model = (_fit_reranker if plan.reranks else _fit_tagger)(plan, model, sequences)
         layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
         size = store_model(model._replace(layout=layout), plan.model)
         plan.log.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
@@ -192,7 +206,7 @@ def _check_options(plan):
 def _make_estimator(plan):
     known = getattr(skstruct, plan.estimator)._parameter_constraints
     parameters = {"n_jobs": plan.jobs} if "n_jobs" in known and plan.jobs != 1 else {}
-    part = "tagger__" if plan.estimator == STACKED else ""
+    part = TAGGER_OF.get(plan.estimator, "")
     if plan.order is not None:
         if f"{part}order" in plan.parameters:
             raise click.UsageError(f"Pass --order or -p {part}order=..., not both.")
@@ -250,7 +264,8 @@ def _in_scheme(sequences, plan):
 def _progress(plan, estimator):
     """Context of a fit: it prints to standard error, and is verbose by default."""
     name = "tagger__verbose" if plan.estimator == STACKED else "verbose"
-    chosen = plan.quiet or name in plan.parameters
+    # The folds of a search would print the same lines again and again.
+    chosen = plan.quiet or name in plan.parameters or plan.estimator == SPANS
     if not chosen:
         estimator.set_params(**{name: 1})
     with contextlib.redirect_stdout(plan.log):
@@ -283,21 +298,37 @@ def _fit_tagger(plan, model, sequences):
         held_out, _ = convert_sequences(held_out, plan.source, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
-    if vectorizer is not None:
-        with errors_name_lines(sequences):
-            X = vectorizer.fit_transform(X)
-        with errors_name_lines(held_out):
-            X_val = vectorizer.transform(X_val) if held_out else X_val
-        plan.log.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
-    # A reranker on top of a tagger has no epochs at which to score.
-    is_watched = held_out and plan.estimator != STACKED
-    validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
-    with errors_name_lines(sequences, held_out), _progress(plan, estimator):
-        estimator.fit(X, y, **validation)
-    plan.log.report(f"Trained {plan.estimator}, {len(estimator.classes_)} labels")
+    if plan.estimator == SPANS:
+        model = _fit_spans(plan, model, sequences)
+        X_val = model.vectorizer.transform(X_val) if vectorizer is not None and held_out else X_val
+    else:
+        if vectorizer is not None:
+            with errors_name_lines(sequences):
+                X = vectorizer.fit_transform(X, y)
+            with errors_name_lines(held_out):
+                X_val = vectorizer.transform(X_val) if held_out else X_val
+            plan.log.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
+        # A reranker on top of a tagger has no epochs at which to score.
+        is_watched = held_out and plan.estimator != STACKED
+        validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
+        with errors_name_lines(sequences, held_out), _progress(plan, estimator):
+            estimator.fit(X, y, **validation)
+    plan.log.report(f"Trained {plan.estimator}, {len(model.estimator.classes_)} labels")
     if held_out:
-        scores = brief_scores(y_val, estimator.predict(X_val), plan.to_scheme or plan.scheme)
+        scores = brief_scores(y_val, model.estimator.predict(X_val), plan.to_scheme or plan.scheme)
         plan.log.report(f"Validation set: {scores}")
+    return model
+
+
+def _fit_spans(plan, model, sequences):
+    """Model of `SpanTaggerCV`, whose folds fit the vectoriser, too."""
+    with errors_name_lines(sequences), _progress(plan, model.estimator):
+        fitted = model.to_fit().fit(*_X_y(model, sequences))
+    plan.log.report(
+        f"Threshold {fitted.best_threshold_:.2f}, with a score of {fitted.best_score_:.4f} in "
+        "cross-validation"
+    )
+    return model.of_fitted(fitted)
 
 
 def _fit_reranker(plan, model, sequences):
@@ -305,6 +336,7 @@ def _fit_reranker(plan, model, sequences):
     with errors_name_lines(sequences), _progress(plan, estimator):
         estimator.fit(*given, baseline_score=baselines_of(sequences))
     plan.log.report(f"Trained {plan.estimator}, {estimator.n_features_in_:,} features")
+    return model
 
 
 def _scorer(plan, y):
@@ -336,7 +368,7 @@ def _cross_validate(plan, model, sequences):
 
 def _score_of_fold(model, scorer, train, test):
     """Score on some sequences of a model that learns from others; errors name the lines of each."""
-    estimator, params = clone(model.as_estimator()), []
+    estimator, params = clone(model.to_fit()), []
     for part in (train, test):
         baseline = baselines_of(part)
         params.append({} if baseline is None else {"baseline_score": baseline})

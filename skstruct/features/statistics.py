@@ -83,15 +83,18 @@ class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_out
     of sequences decide which type is the commonest, and whether it is half of the occurrences.
     Whether a word is new, and its bin, go by whole occurrences.
 
-    Beside the word itself, "all but one fold" tells a little of the labels of that fold. With random
-    labels, the training accuracy of a logistic regression on words rises by two points (.589 to
-    .609). Folds of one sequence, which are counts less its own, tell more (.613). Held out, the
+    Beside the word itself, "all but one fold" tells a little of the labels of that fold. With
+    random labels, the training accuracy of a logistic regression on words rises by two points (.589
+    to .609). Folds of one sequence, which are counts less its own, tell more (.613). Held out, the
     statistics of random labels are worth nothing.
 
     A step of a pipeline is fitted by the pipeline: `cross_val_score`, `GridSearchCV` and
     `SpanTaggerCV` around it count the labels of their training parts only. `CRFTaggerCV` as the
-    last step sees the columns of all training sequences. Each fold of its search is thus tested on
-    sequences whose labels have entered the columns of its training part, never their own.
+    last step does not refit the steps before it: each fold of its search is tested on sequences
+    whose labels have entered columns of its training part, though never their own. On 1,000
+    sentences of three corpora, F1 of new text was the same within .2 points as after a grid search
+    around the pipeline. The penalties differed by a factor of up to ten, and `best_score_` by .8
+    points at most.
 
     Examples
     --------

@@ -159,6 +159,10 @@ class CRFTaggerCV(BaseTagger):
     With a sample weight, scorers that take weights get those of the test part, unless metadata
     routing says otherwise. Groups of a splitter are passed to `fit`: ``fit(X, y, groups=groups)``.
 
+    As the last step of a pipeline, it does not refit the steps before it. Where these learn from
+    labels, as `LabelStatistics` does, `best_score_` is biased, by .8 points of F1 at most in the
+    measurements told there. Search around the pipeline for a score without bias.
+
     Examples
     --------
     >>> from skstruct import CRFTaggerCV

@@ -27,6 +27,7 @@ from skstruct import (
     NBestReranker,
     PerceptronTagger,
     SGDReranker,
+    SpanTaggerCV,
     TemplateVectorizer,
     VRDAReranker,
     WordVectorizer,
@@ -117,8 +118,6 @@ def test_every_estimator_has_its_name_in_the_command():
     from skstruct.cli.estimators import ESTIMATORS
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
-    # ``tag --spans`` stands for it.
-    public.remove("SpanTaggerCV")
     assert set(ESTIMATORS) == public
 
 
@@ -133,6 +132,8 @@ def test_every_estimator_has_its_name_in_the_command():
         (["-m", "x", "-p", "l2=-1"], "The 'l2' parameter of CRFTagger must be a float"),
         (["-m", "x", "-p", "l2"], "'l2' is not NAME=VALUE"),
         (["-m", "x", "-e", "NBestReranker", "-p", "l2=1"], "such as tagger__max_iter"),
+        (["-m", "x", "-e", "SpanTaggerCV", "-p", "l2=1"], "such as estimator__max_iter"),
+        (["-m", "x", "-e", "SpanTaggerCV", "-p", "estimator=CRF"], "expected one of AROWTagger,"),
         (["-m", "x", "-e", "NBestReranker", "-p", "tagger=CRF"], "expected one of AROWTagger,"),
         (["-m", "x", "-e", "NBestReranker", "-p", "n_best=1"], "range [2, inf). Got 1 instead."),
         (
@@ -305,6 +306,43 @@ def test_spans(folder, pipeline):
         assert json.loads(line)["spans"] == [span._asdict() for span in spans]
     result = run(*arguments, "--marginals", folder / "plain.txt", code=2)
     assert "--spans has probabilities of its own" in str(result.exception or result.stderr)
+
+
+def test_spans_of_training_with_label_statistics(folder, tmp_path):
+    """Each fold fits the features, too, and `tag` takes the threshold that was found."""
+    model, dev = tmp_path / "spans.skops", folder / "test.txt"
+    options = ["-e", "SpanTaggerCV", "-f", "label_statistics=true", "-p", "cv=2"]
+    options += ["-p", "estimator__max_iter=15"]
+    result = run("train", folder / "train.txt", "-m", model, "--dev", dev, "--cv", 2, *options)
+    inner = make_pipeline(WordVectorizer(label_statistics=True), CRFTagger(max_iter=15))
+    twin = SpanTaggerCV(inner, cv=2).fit(*TRAIN)
+    assert f"Threshold {twin.best_threshold_:.2f}" in result.stderr
+    folds = [float(line.split()[-1]) for line in result.output.splitlines() if "fold" in line]
+    scores = cross_val_score(SpanTaggerCV(inner, cv=2), *TRAIN, cv=2)
+    assert folds == pytest.approx(scores.tolist(), abs=1e-4)
+    expected = [list(labels) for labels in twin.predict(TEST[0])]
+    assert predicted(run("tag", "-m", model, folder / "plain.txt").output) == expected
+    objects = "\n".join(json.dumps({"tokens": tokens}) for tokens in TEST[0])
+    lines = run("tag", "-m", model, "--spans", "--format", "jsonl", text=objects).output
+    for line, spans in zip(lines.splitlines(), twin.predict_spans(TEST[0]), strict=True):
+        assert json.loads(line)["spans"] == [span._asdict() for span in spans]
+    shown = run("show", model).output
+    assert f"threshold: {twin.best_threshold_:.4g}" in shown
+    assert "features by WordVectorizer" in shown
+
+
+def test_spans_of_training_with_feature_dicts(tmp_path):
+    X = [[{"word": word} for word in words] for words in TRAIN[0]]
+    lines = [json.dumps({"tokens": a, "labels": b}) for a, b in zip(X, TRAIN[1], strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    options = ["-e", "SpanTaggerCV", "-p", "estimator=PerceptronTagger", "-p", "cv=2"]
+    options += ["-p", "estimator__random_state=0", "-p", "estimator__max_iter=2"]
+    run("train", tmp_path / "a.jsonl", "-m", tmp_path / "m.skops", *options)
+    tagger = PerceptronTagger(random_state=0, max_iter=2)
+    twin = SpanTaggerCV(tagger, cv=2).fit(X, TRAIN[1])
+    output = run("tag", "-m", tmp_path / "m.skops", tmp_path / "a.jsonl").output
+    found = [json.loads(line)["labels"] for line in output.splitlines()]
+    assert found == [list(labels) for labels in twin.predict(X)]
 
 
 def test_kinds_of_errors(folder):
