@@ -6,28 +6,34 @@ import click
 
 import skstruct
 from skstruct.cli.options import find_name
-from skstruct.taggers.base import BaseTagger
 from skstruct.utils.files import read_text
 
+TAGGERS = (
+    "AROWTagger",
+    "CRFTagger",
+    "CRFTaggerCV",
+    "MIRATagger",
+    "PerceptronTagger",
+    "SAPOTagger",
+    "SDCACRF",
+)
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
-_PUBLIC = {name: getattr(skstruct, name) for name in skstruct.__all__}
-TAGGERS = tuple(
-    sorted(k for k, v in _PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseTagger))
-)
 SPANS = "SpanTaggerCV"
 # All taggers and rerankers, and what is put together of them.
 ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, SPANS)
 # The part of each of the latter that is a tagger.
 TAGGER_OF = {STACKED: "tagger__", SPANS: "estimator__"}
-# Names of the parameters that each option takes.
-PARAMETERS = {
-    option: {p for name in names for p in _PUBLIC[name]._parameter_constraints}
-    for option, names in (
-        ("-p", (*TAGGERS, *RERANKERS)),
-        ("-f", ("WordVectorizer", "TemplateVectorizer")),
-    )
-}
+# Classes whose parameters each option takes.
+_TAKEN = {"-p": (*TAGGERS, *RERANKERS), "-f": ("WordVectorizer", "TemplateVectorizer")}
+
+
+def option_of(parameter):
+    """Option that takes a parameter; None if none does."""
+    for option, names in _TAKEN.items():
+        if any(parameter in getattr(skstruct, name)._parameter_constraints for name in names):
+            return option
+    return None
 
 
 def make(name, parameters, option):
@@ -54,7 +60,8 @@ def make(name, parameters, option):
     """
     parameters = dict(parameters)
     try:
-        estimator = _composed(name, parameters) if name in TAGGER_OF else _PUBLIC[name]()
+        composed = name in TAGGER_OF
+        estimator = _composed(name, parameters) if composed else getattr(skstruct, name)()
         estimator.set_params(**parameters)
         for part in (estimator, *vars(estimator).values()):
             if hasattr(part, "_validate_params"):
@@ -89,7 +96,7 @@ def _composed(name, parameters):
             if found is None:
                 wanted = f"{part}={parameters[part]}"
                 raise ValueError(f"{wanted}: expected one of {', '.join(names)}.")
-            parameters[part] = _PUBLIC[found]()
+            parameters[part] = getattr(skstruct, found)()
     return composed
 
 

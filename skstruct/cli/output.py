@@ -11,7 +11,7 @@ import warnings
 
 import click
 
-from skstruct.cli.estimators import PARAMETERS
+from skstruct.cli.estimators import option_of
 from skstruct.utils.files import os_errors_name
 
 _NAME = "standard output"
@@ -124,5 +124,5 @@ def _as_option(found):
     if name in _OPTIONS:
         is_word = re.fullmatch(r"[\w.-]+", plain)
         return f"--{name} {plain}" if is_word else f"--{name} '{plain}'"
-    option = next((option for option, names in PARAMETERS.items() if name in names), None)
+    option = option_of(name)
     return found[0] if option is None else f"{option} {name}={plain}"
