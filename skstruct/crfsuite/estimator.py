@@ -1,6 +1,7 @@
 """Drop-in replacement for ``sklearn_crfsuite.CRF``."""
 
 import os
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.pickles import is_state_of_peer, read_state_of_peer
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
+from skstruct.taggers.short import answer
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent, set_module
@@ -149,8 +151,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     }
     _complete = ("_estimator", "_labels")
     # Caches, derived from the weights.
-    _derived_state = ("_tagger", "_info_cached", "_size_cached", "_modelfile")
-    _tagger = _info_cached = _size_cached = _modelfile = None
+    _derived_state = ("_tagger", "_info_cached", "_size_cached", "_modelfile", "_pick")
+    _tagger = _info_cached = _size_cached = _modelfile = _pick = None
 
     def __init__(
         self,
@@ -258,7 +260,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if tasks is not None:
             tasks.close()
 
-    @reads_one_fit
     def predict(self, X) -> Any:
         """Predict label sequences.
 
@@ -273,12 +274,21 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             Lists of labels, also if all have the same length. It then compares, by ``==``, as the
             two-dimensional array that sklearn-crfsuite returns.
         """
+        if type(X) is list and len(X) == 1 and self._estimator is not None:
+            labels = []
+            if answer(self._estimator, X, bytearray(), [labels]):
+                found = LabelLists(1, object)
+                found[0] = labels
+                return found
+        return self._predict(X)
+
+    @reads_one_fit
+    def _predict(self, X):
         X = as_sequences(X)
         estimator = self._fitted().estimator_
         predicted = estimator.predict(X) if count_sequences(X) else np.empty(0, dtype=object)
         return predicted.view(LabelLists)
 
-    @reads_one_fit
     def predict_single(self, xseq):
         """Predict the labels of a sequence.
 
@@ -291,7 +301,12 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         labels : list of str
         """
-        return self._fitted().estimator_.predict([read_sequence(xseq)])[0]
+        estimator = self._estimator
+        if type(xseq) is list and estimator is not None:
+            labels = []
+            if answer(estimator, [xseq], bytearray(), [labels]):
+                return labels
+        return self._predict([read_sequence(xseq)])[0]
 
     @reads_one_fit
     def predict_marginals(self, X):
@@ -327,7 +342,13 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         -------
         marginals : list of dict of str to float
         """
-        return self._as_dicts(self._fitted().estimator_.predict_proba([read_sequence(xseq)])[0])
+        estimator, labels = self._fitted().estimator_, self._labels
+        if type(xseq) is list:
+            sums, k = bytearray(), len(labels)
+            if answer(estimator, [xseq], bytearray(), [], sums):
+                flat, pick = memoryview(sums).cast("d").tolist(), self._in_order()
+                return [dict(zip(labels, pick(flat[i : i + k]))) for i in range(0, len(flat) - 2, k)]
+        return self._as_dicts(estimator.predict_proba([read_sequence(xseq)])[0])
 
     @reads_one_fit
     def score(self, X, y) -> float:
@@ -428,8 +449,17 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return tagger_to_bytes(self.estimator_, labels=self._labels)
 
     def _as_dicts(self, proba):
-        columns = list(map(self.tagger_._code, self._labels))
-        return [dict(zip(self._labels, row, strict=True)) for row in proba[:, columns].tolist()]
+        labels, pick = self._labels, self._in_order()
+        return [dict(zip(labels, pick(row), strict=True)) for row in proba.tolist()]
+
+    def _in_order(self):
+        """Function that puts numbers for the classes in the order of the labels."""
+        pick = self._pick
+        if pick is None:
+            columns = list(map(self.tagger_._code, self._labels))
+            one_by_one = itemgetter(*columns) if len(columns) > 1 else tuple
+            pick = self._pick = one_by_one
+        return pick
 
     def _forget(self):
         """Drop the caches."""

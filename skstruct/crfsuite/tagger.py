@@ -18,6 +18,7 @@ from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
+from skstruct.taggers.short import answer, unpack
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module
@@ -47,30 +48,70 @@ class ModelInfo(NamedTuple):
 
 
 class _Sequence:
-    """Tokens of a sequence, and the estimator that labels them."""
+    """Sequence that was set, and the estimator that labels it.
 
-    def __init__(self, estimator, xseq):
-        self.estimator, self._marginals = estimator, None
-        xseq = read_sequence(xseq)
-        # A copy, unless it is a matrix: the caller may change the tokens.
-        self.X = [list(map(copied_token, xseq)) if isinstance(xseq, list) else xseq]
+    Parameters
+    ----------
+    estimator : LinearChainMixin
+    xseq : list of tokens, default=None
+    store : bytearray, default=None
+        In place of tokens, what the short way has read of them (`answer`).
+    sums : bytearray, default=None
+        The marginals, from there.
+    """
+
+    def __init__(self, estimator, xseq=None, store=None, sums=None):
+        self.estimator, self.store, self.flat, self.n_tokens = estimator, store, None, 0
+        if store is not None:
+            # The columns are those of this vectoriser, whatever becomes of the estimator.
+            self._vectorizer = estimator.vectorizer_
+        else:
+            xseq = read_sequence(xseq)
+            # A copy, unless it is a matrix: the caller may change the tokens.
+            self._X = [list(map(copied_token, xseq)) if isinstance(xseq, list) else xseq]
+        if sums is not None:
+            self._set_marginals(memoryview(sums).cast("d"), 2)
+
+    @property
+    def X(self):
+        """The sequence as a list of one, or as a batch."""
+        if self.store is None:
+            return self._X
+        return self._vectorizer.batch_of(unpack(bytearray(self.store))[0])
 
     def __len__(self):
-        return count_sequences(self.X[0])
+        if self.store is None:
+            return count_sequences(self._X[0])
+        return len(unpack(self.store)[0].ends) - 1
 
-    def marginals(self):
-        """Marginals of all labels, computed once."""
-        if self._marginals is None:
-            self._marginals = self.estimator.predict_proba(self.X)[0]
-        return self._marginals
+    def labels(self):
+        """The best labels."""
+        labels = []
+        # A copy, of which other threads know nothing.
+        if self.store and answer(self.estimator, None, bytearray(self.store), [labels]):
+            return labels
+        return list(self.estimator.predict(self.X)[0])
+
+    def find_marginals(self):
+        """Compute the marginals of all labels, once."""
+        if self.flat is None:
+            found = np.ascontiguousarray(self.estimator.predict_proba(self.X)[0], np.float64)
+            self._set_marginals(memoryview(found.reshape(-1)), 0)
+        return self
+
+    def _set_marginals(self, flat, n_more):
+        # The number first: another thread may read them.
+        self.n_tokens = (len(flat) - n_more) // len(self.estimator.classes_)
+        self.flat = flat
 
     def probability(self, codes):
         """Probability of labels, given by their codes."""
         # The best labels, the most usual ones, come with their probability.
-        best = self.estimator.predict_nbest(self.X, n_best=1)[0][0]
+        X = self.X
+        best = self.estimator.predict_nbest(X, n_best=1)[0][0]
         if best.labels == self.estimator.classes_[codes].tolist():
             return best.probability
-        chain, batch = read_only(self.estimator._chain()), self.estimator._read_X(self.X)[1]
+        chain, batch = read_only(self.estimator._chain()), self.estimator._read_X(X)[1]
         rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
         _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
         check_log_partition(log_partition)
@@ -178,8 +219,13 @@ class Tagger:
             Feature dicts, also with arrays; lists of attribute strings; or an ``ItemSequence`` of
             python-crfsuite.
         """
-        sequence = self._sequence(xseq)
-        sequence.marginals()
+        estimator = self._estimator
+        if type(xseq) is list and estimator is not None:
+            store, sums = bytearray(), bytearray()
+            if answer(estimator, [xseq], store, [], sums):
+                self._last = _Sequence(estimator, None, store, sums)
+                return
+        sequence = self._sequence(xseq).find_marginals()
         # Only now: tokens that cannot be read leave the sequence that was set before.
         self._last = sequence
 
@@ -199,8 +245,14 @@ class Tagger:
         -------
         labels : list of str
         """
+        estimator = self._estimator
+        if type(xseq) is list and estimator is not None:
+            labels, store = [], bytearray()
+            if answer(estimator, [xseq], store, [labels]):
+                self._last = estimator, store
+                return labels
         sequence = self._last_set() if xseq is None else self._sequence(xseq)
-        labels = list(sequence.estimator.predict(sequence.X)[0])
+        labels = sequence.labels()
         if xseq is not None:
             self._last = sequence
         return labels
@@ -219,17 +271,20 @@ class Tagger:
         -------
         probability : float
         """
-        found = self._last_set().marginals()
+        sequence = self._last_set().find_marginals()
+        n_tokens, n_labels = sequence.n_tokens, len(self._codes)
+        if type(pos) is int and type(y) is str and 0 <= pos < n_tokens and y in self._codes:
+            return sequence.flat[pos * n_labels + self._codes[y]]
         try:
             place = index(pos)
         except TypeError:
             if not (isinstance(pos, float) and pos.is_integer()):
                 raise TypeError(f"Position {short_repr(pos)} is not a whole number.") from None
             place = int(pos)
-        if not 0 <= place < len(found):
+        if not 0 <= place < n_tokens:
             where = short_repr(place)
-            raise ValueError(f"Position {where} is out of range of {len(found)} tokens.")
-        return float(found[place, self._code(y)])
+            raise ValueError(f"Position {where} is out of range of {n_tokens} tokens.")
+        return sequence.flat[place * n_labels + self._code(y)]
 
     def probability(self, yseq):
         """Compute the probability of a label sequence for the sequence that was set last.
@@ -302,7 +357,12 @@ class Tagger:
 
     def _last_set(self):
         """The sequence that was set last; without one, an empty one."""
-        return self._last or self._sequence([])
+        last = self._last
+        if type(last) is tuple:
+            # From `tag`, most of whose callers ask for nothing more.
+            estimator, store = last
+            last = self._last = _Sequence(estimator, None, store)
+        return last or self._sequence([])
 
 
 def _weights_by_name(pairs, weights, names, labels):

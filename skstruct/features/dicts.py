@@ -252,6 +252,10 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         may_warn = len(loose.ends) > FEWEST_TOKENS
         if may_warn and np.count_nonzero(loose.columns >= 0) <= len(loose.columns) / 2:
             return None
+        return self.batch_of(loose)
+
+    def batch_of(self, loose):
+        """Batch of tokens that have been read, `LooseRows`; its matrix is made on demand."""
         n_columns, names, dtype = len(self.vocabulary_), self.feature_names_, self.dtype
 
         def make():
@@ -271,12 +275,16 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         X = list(map(copied, X.copy()))
         if countOf(map(type, X), list) < len(X):
             return None
+        dtype = check_float_dtype(self.dtype)
+        return self.known_codes().read_few(X, dtype, float(np.finfo(dtype).max))
+
+    def known_codes(self):
+        """Columns of the attributes, and those of keys and values that were seen since the fit."""
         codes = vars(self).get("_last_codes")
         if codes is None or codes.vocabulary is not self.vocabulary_:
             most = max(_MOST_VALUES, len(self.vocabulary_))
             codes = self._last_codes = KnownCodes(self.vocabulary_, most)
-        dtype = check_float_dtype(self.dtype)
-        return codes.read_few(X, dtype, float(np.finfo(dtype).max))
+        return codes
 
     def restrict(self, support, indices=False):
         """Keep only some of the attributes, in place and in their order.

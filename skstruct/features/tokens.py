@@ -402,12 +402,18 @@ class KnownCodes(_Codes):
         Column of each attribute.
     most : int
         Values to remember; when there are more, all are forgotten.
+
+    Attributes
+    ----------
+    is_plain : bool
+        The vocabulary is a dict of plain strings: a look-up runs no code of Python.
     """
 
     def __init__(self, vocabulary, most):
         super().__init__()
         self.vocabulary = vocabulary
-        self._most = most
+        self.is_plain = type(vocabulary) is dict and set(map(type, vocabulary)) <= {str}
+        self._most, self._n_learnt = most, 0
 
     def _code_of(self, key):
         get = self.vocabulary.get
@@ -422,6 +428,15 @@ class KnownCodes(_Codes):
         if sum(map(len, list(self.values()))) > self._most:
             self.clear()
         return super().read(tokens, limit)
+
+    def learn(self, keys, values):
+        """Remember the columns of values of some keys."""
+        self._n_learnt += len(keys)
+        if self._n_learnt > self._most:
+            self.clear()
+            self._n_learnt = len(keys)
+        for key, value in zip(keys, values, strict=True):
+            self[key][value]
 
     def read_few(self, X, dtype, limit):
         """Read a few sequences, at a tenth of what a `Stream` costs for one.

@@ -28,7 +28,13 @@ from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.metrics.labels import token_accuracy_score
-from skstruct.taggers.short import ALWAYS_LEARNT, DERIVED, short_way
+from skstruct.taggers.short import (
+    ALWAYS_LEARNT,
+    DERIVED,
+    label_few,
+    search_few,
+    weigh_few,
+)
 from skstruct.utils.messages import check_choice, check_count, short_repr
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
@@ -89,7 +95,6 @@ class LinearChainMixin:
     parameters `n_jobs` and `constraint`.
     """
 
-    @reads_one_fit
     def predict(self, X, known=None) -> Any:
         """Predict the best label sequences (Viterbi).
 
@@ -114,10 +119,12 @@ class LinearChainMixin:
             If `X` or `known` is invalid, or a sequence has no possible labelling because of the
             `constraint` and what is known; the message names the sequence.
         """
-        way = short_way(self, X) if known is None else None
-        labels = None if way is None else way.labels(X)
-        if labels is not None:
-            return labels
+        labels = label_few(self, X) if known is None else None
+        return self._label_batch(X, known) if labels is None else labels
+
+    @reads_one_fit
+    def _label_batch(self, X, known):
+        """Labels by way of a batch."""
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
@@ -125,7 +132,6 @@ class LinearChainMixin:
             check_decoded(codes, known, batch.offsets, possible)
         return self._shape_labels(codes, batch, format)
 
-    @reads_one_fit
     def predict_proba(self, X, known=None) -> Any:
         """Predict the marginal probability of each label at each token (forward-backward).
 
@@ -151,10 +157,12 @@ class LinearChainMixin:
         ValueError
             As in `predict`.
         """
-        way = short_way(self, X) if known is None else None
-        marginals = None if way is None else way.marginals(X)
-        if marginals is not None:
-            return marginals
+        found = weigh_few(self, X) if known is None else None
+        return self._weigh_batch(X, known) if found is None else found
+
+    @reads_one_fit
+    def _weigh_batch(self, X, known):
+        """Marginals by way of a batch."""
         format, batch = self._read_X(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
@@ -330,8 +338,7 @@ class LinearChainMixin:
 
     def _best_of_few(self, X):
         """The best `Labelling` of each of a few sequences; None where a batch has to be made."""
-        way = short_way(self, X)
-        found = None if way is None else way.best(X)
+        found = search_few(self, X)
         if found is None:
             return None
         labels, scores, log_partition = found

@@ -19,7 +19,7 @@ from skstruct import CRFTagger, PerceptronTagger
 from skstruct.crfsuite import CRF
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.taggers import prediction
-from skstruct.taggers.short import short_way
+from skstruct.taggers.short import answer, label_few, search_few, weigh_few
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Nearly no feature", "ignore:Fewer than"
@@ -44,7 +44,7 @@ KINDS = {
     "70 labels": lambda: PerceptronTagger(max_iter=2, tol=None, random_state=0),
 }
 # Where weights or labels need functions that the short way does not call.
-LONG = {"order=2", "many labels"}
+LONG = {"order=2"}
 
 
 def labels_for(kind):
@@ -101,6 +101,11 @@ def sentences(token):
 inputs = st.one_of(*map(sentences, (plain_dicts, unique, strings, dicts, tokens)))
 
 
+def takes_the_short_way(tagger, X):
+    """Whether a compiled function reads and labels some sentences."""
+    return answer(tagger, X, bytearray(), [[] for _ in X])
+
+
 def bits(answer):
     """What tells answers apart, to the last bit."""
     if isinstance(answer, np.ndarray) and answer.dtype == object:
@@ -126,7 +131,7 @@ def test_the_bits_of_a_batch(kind, X):
     tagger = fitted(kind)
     batch = tagger.vectorizer_.transform(X)
     assert batch.X is not None  # its arrays are there, so the short way is not taken
-    assert (short_way(tagger, X) is None) == (kind in LONG)
+    assert takes_the_short_way(tagger, QUESTION) == (kind not in LONG)
     for ask in QUESTIONS.values():
         assert outcome(ask, tagger, X) == outcome(ask, tagger, batch)
 
@@ -135,11 +140,10 @@ def test_the_bits_of_a_batch(kind, X):
 @settings(max_examples=20, deadline=None)
 @given(X=st.one_of(sentences(plain_dicts), sentences(unique)))
 def test_plain_sentences_take_the_short_way(kind, X):
-    way = short_way(fitted(kind), X)
     # More of them might be so strange that there has to be a warning.
-    X = X[:8]
-    for answer in (way.labels(X), way.marginals(X), way.best(X)):
-        assert answer is not None
+    sums = () if kind == "many labels" else (weigh_few, search_few)
+    for ask in (label_few, *sums):
+        assert ask(fitted(kind), X[:8]) is not None
 
 
 @settings(max_examples=30, deadline=None)
@@ -178,7 +182,8 @@ def test_tokens_without_attributes_have_labels():
 def without_short_way(ask, *args):
     """What is answered, or raised, without the short way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prediction, "short_way", lambda *_: None)
+        for name in ("label_few", "weigh_few", "search_few"):
+            patch.setattr(prediction, name, lambda *_: None)
         return outcome(ask, *args)
 
 
@@ -358,7 +363,7 @@ def test_a_vectoriser_with_more_features_reads_nothing_beyond_the_weights():
     tagger = KINDS["CRF"]().fit(X, Y)
     answers(tagger)
     tagger.vectorizer_.fit([*X, [[f"more {i}"] for i in range(1000)]])
-    assert short_way(tagger, X) is None
+    assert not takes_the_short_way(tagger, QUESTION)
 
 
 def test_weights_are_not_held_by_what_is_stored():
@@ -368,7 +373,7 @@ def test_weights_are_not_held_by_what_is_stored():
     assert len(pickle.dumps(tagger)) == size
     restored = pickle.loads(pickle.dumps(tagger))
     assert answers(restored) == before
-    assert short_way(restored, X) is not None
+    assert takes_the_short_way(restored, QUESTION)
     draft = copy(tagger)
     draft.fit(X, Y)
     assert not any(name.startswith("_short") for name in vars(draft))
@@ -433,4 +438,4 @@ def test_pipelines():
     model.fit(plain, y)
     tagger = model.named_steps["tagger"]
     assert_array_equal(model.predict(plain[:1])[0], tagger.predict(plain)[0])
-    assert short_way(tagger, X) is not None
+    assert takes_the_short_way(tagger, QUESTION)
