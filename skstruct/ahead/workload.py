@@ -21,6 +21,7 @@ from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
 from skstruct.learning.ascent import merge_changes
 from skstruct.learning.lbfgs import MANY_TOKENS
+from skstruct.taggers.few import MOST_LOCKED
 from skstruct.taggers.online import OnlineTagger
 
 LABELS = np.array(["B-a", "B-b", "I-a", "O"])
@@ -319,4 +320,7 @@ def label_like_crfsuite(name, options):
         trainer.train(os.path.join(folder, "model"))
         tagger.open(os.path.join(folder, "model"))
     labels = tagger.tag([["x"], ["y"]])
-    return labels, tagger.probability(labels), tagger.marginal(labels[0], 0)
+    found = labels, tagger.probability(labels), tagger.marginal(labels[0], 0)
+    # So many that they are decoded without the lock of the interpreter.
+    tagger.set([["x"]] * MOST_LOCKED)
+    return *found, tagger.tag()

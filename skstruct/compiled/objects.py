@@ -12,7 +12,7 @@ import sysconfig
 
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -21,30 +21,28 @@ from skstruct.compiled.jit import inner_lean_jit
 # Without a lock of the interpreter, other threads could change what is read.
 READABLE = not numba.config.DISABLE_JIT and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-_ADDRESS, _FLAG, _NOTHING = types.intp, types.intc, types.void
+_ADDRESS = types.intp
 
-
-def _c_function(name, n_arguments, returned=_ADDRESS):
-    return types.ExternalFunction(name, returned(*[_ADDRESS] * n_arguments))
-
-
-list_size = _c_function("PyList_Size", 1)
-list_item = _c_function("PyList_GetItem", 2)
-list_append = _c_function("PyList_Append", 2, _FLAG)
-dict_size = _c_function("PyDict_Size", 1)
+list_size = types.ExternalFunction("PyList_Size", _ADDRESS(_ADDRESS))
+list_item = types.ExternalFunction("PyList_GetItem", _ADDRESS(_ADDRESS, _ADDRESS))
+list_append = types.ExternalFunction("PyList_Append", types.intc(_ADDRESS, _ADDRESS))
+tuple_item = types.ExternalFunction("PyTuple_GetItem", _ADDRESS(_ADDRESS, _ADDRESS))
+dict_size = types.ExternalFunction("PyDict_Size", _ADDRESS(_ADDRESS))
 # Zero where there is none.
-dict_item = _c_function("PyDict_GetItemWithError", 2)
+dict_item = types.ExternalFunction("PyDict_GetItemWithError", _ADDRESS(_ADDRESS, _ADDRESS))
 # Takes the addresses at which it keeps its place, and writes key and value.
-dict_next = _c_function("PyDict_Next", 4, _FLAG)
-as_integer = _c_function("PyLong_AsSsize_t", 1)
-as_double = _c_function("PyFloat_AsDouble", 1, types.float64)
-integer_as_double = _c_function("PyLong_AsDouble", 1, types.float64)
-bytes_resize = _c_function("PyByteArray_Resize", 2, _FLAG)
-bytes_address = _c_function("PyByteArray_AsString", 1)
-error_occurred = _c_function("PyErr_Occurred", 0)
-clear_error = _c_function("PyErr_Clear", 0, _NOTHING)
-_type_of = _c_function("PyObject_Type", 1)
-_release = _c_function("Py_DecRef", 1, _NOTHING)
+dict_next = types.ExternalFunction(
+    "PyDict_Next", types.intc(_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
+)
+as_integer = types.ExternalFunction("PyLong_AsSsize_t", _ADDRESS(_ADDRESS))
+as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(_ADDRESS))
+integer_as_double = types.ExternalFunction("PyLong_AsDouble", types.float64(_ADDRESS))
+bytes_resize = types.ExternalFunction("PyByteArray_Resize", types.intc(_ADDRESS, _ADDRESS))
+bytes_address = types.ExternalFunction("PyByteArray_AsString", _ADDRESS(_ADDRESS))
+error_occurred = types.ExternalFunction("PyErr_Occurred", _ADDRESS())
+clear_error = types.ExternalFunction("PyErr_Clear", types.void())
+_type_of = types.ExternalFunction("PyObject_Type", _ADDRESS(_ADDRESS))
+_release = types.ExternalFunction("Py_DecRef", types.void(_ADDRESS))
 
 
 @inner_lean_jit
@@ -55,37 +53,20 @@ def type_of(value):
     return kind
 
 
-def _viewer(dtype, n_axes):
-    """Function that makes an array of what is at an address, which nobody frees."""
-    kind = types.Array(dtype, n_axes, "C")
+@intrinsic
+def array_at(typing, address, shape, dtype):
+    """Array of what is at an address, in a shape (a tuple), which nobody frees."""
+    kind = types.Array(dtype.dtype, len(shape), "C")
 
     def codegen(context, builder, signature, args):
         array = arrayobj.make_array(kind)(context, builder)
-        address, *shape = args
-        size = ir.Constant(address.type, dtype.bitwidth // 8)
-        strides = [builder.mul(size, n) for n in shape[1:]] + [size]
-        data = builder.inttoptr(address, array.data.type)
-        parts = {"data": data, "shape": shape, "strides": strides, "itemsize": size}
+        sizes = cgutils.unpack_tuple(builder, args[1])
+        size = ir.Constant(args[0].type, kind.dtype.bitwidth // 8)
+        # Of a vector or a matrix.
+        strides = [builder.mul(size, n) for n in sizes[1:]] + [size]
+        data = builder.inttoptr(args[0], array.data.type)
+        parts = {"data": data, "shape": sizes, "strides": strides, "itemsize": size}
         arrayobj.populate_array(array, **parts, meminfo=None)
         return array._getvalue()
 
-    if n_axes == 1:
-
-        @intrinsic
-        def view(typing, address, n):
-            return kind(_ADDRESS, _ADDRESS), codegen
-
-    else:
-
-        @intrinsic
-        def view(typing, address, n_rows, n_columns):
-            return kind(_ADDRESS, _ADDRESS, _ADDRESS), codegen
-
-    return view
-
-
-bytes_at = _viewer(types.uint8, 1)
-integers_at = _viewer(types.int64, 1)
-codes_at = _viewer(types.int32, 1)
-doubles_at = _viewer(types.float64, 1)
-matrix_at = _viewer(types.float64, 2)
+    return kind(_ADDRESS, types.UniTuple(_ADDRESS, len(shape)), dtype), codegen

@@ -14,7 +14,7 @@ from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.pickles import is_state_of_peer, read_state_of_peer
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import learn
-from skstruct.taggers.short import answer
+from skstruct.taggers.short import OWN, answer
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent, set_module
@@ -346,8 +346,10 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if type(xseq) is list:
             sums, k = bytearray(), len(labels)
             if answer(estimator, [xseq], bytearray(), [], sums):
+                # After the marginals come the log-partition and the score.
                 flat, pick = memoryview(sums).cast("d").tolist(), self._in_order()
-                return [dict(zip(labels, pick(flat[i : i + k]))) for i in range(0, len(flat) - 2, k)]
+                rows = [pick(flat[i : i + k]) for i in range(0, len(flat) - 2, k)]
+                return [dict(zip(labels, row, strict=True)) for row in rows]
         return self._as_dicts(estimator.predict_proba([read_sequence(xseq)])[0])
 
     @reads_one_fit
@@ -375,6 +377,8 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if self._estimator is None and self.model_filename is not None:
             tagger = Tagger()
             tagger.open(self.model_filename)
+            # From now on, others can change it.
+            vars(tagger._estimator).pop(OWN)
             # Both at once: another thread may read them, too.
             vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
         return self._estimator

@@ -4,6 +4,7 @@ import math
 import os
 import sys
 from contextlib import closing
+from functools import cached_property
 from operator import index
 from typing import NamedTuple
 
@@ -18,10 +19,13 @@ from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
 from skstruct.input.training_set import batch_rows
 from skstruct.matrices import read_only
-from skstruct.taggers.short import answer, unpack
+from skstruct.taggers.short import OWN, answer, unpack
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module
+
+# Numbers behind the marginals of a sequence that was set.
+_N_MORE = 2
 
 
 @set_module("skstruct.crfsuite")
@@ -56,33 +60,25 @@ class _Sequence:
     xseq : list of tokens, default=None
     store : bytearray, default=None
         In place of tokens, what the short way has read of them (`answer`).
-    sums : bytearray, default=None
-        The marginals, from there.
     """
 
-    def __init__(self, estimator, xseq=None, store=None, sums=None):
-        self.estimator, self.store, self.flat, self.n_tokens = estimator, store, None, 0
+    def __init__(self, estimator, xseq=None, store=None):
+        self.estimator, self.store = estimator, store
         if store is not None:
             # The columns are those of this vectoriser, whatever becomes of the estimator.
             self._vectorizer = estimator.vectorizer_
-        else:
-            xseq = read_sequence(xseq)
-            # A copy, unless it is a matrix: the caller may change the tokens.
-            self._X = [list(map(copied_token, xseq)) if isinstance(xseq, list) else xseq]
-        if sums is not None:
-            self._set_marginals(memoryview(sums).cast("d"), 2)
+            return
+        xseq = read_sequence(xseq)
+        # A copy, unless it is a matrix: the caller may change the tokens.
+        self.X = [list(map(copied_token, xseq)) if isinstance(xseq, list) else xseq]
 
-    @property
+    @cached_property
     def X(self):
-        """The sequence as a list of one, or as a batch."""
-        if self.store is None:
-            return self._X
-        return self._vectorizer.batch_of(unpack(bytearray(self.store))[0])
+        """The sequence, as a list of one or as a batch."""
+        return self._vectorizer.batch_of(unpack(self.store)[0].copy())
 
     def __len__(self):
-        if self.store is None:
-            return count_sequences(self._X[0])
-        return len(unpack(self.store)[0].ends) - 1
+        return count_sequences(self.X[0]) if self.store is None else int(self.X.offsets[-1])
 
     def labels(self):
         """The best labels."""
@@ -92,17 +88,10 @@ class _Sequence:
             return labels
         return list(self.estimator.predict(self.X)[0])
 
-    def find_marginals(self):
-        """Compute the marginals of all labels, once."""
-        if self.flat is None:
-            found = np.ascontiguousarray(self.estimator.predict_proba(self.X)[0], np.float64)
-            self._set_marginals(memoryview(found.reshape(-1)), 0)
-        return self
-
-    def _set_marginals(self, flat, n_more):
-        # The number first: another thread may read them.
-        self.n_tokens = (len(flat) - n_more) // len(self.estimator.classes_)
-        self.flat = flat
+    def marginals(self):
+        """Marginals of all labels, row by row, with `_N_MORE` more numbers."""
+        found = self.estimator.predict_proba(self.X)[0]
+        return memoryview(np.append(found.ravel(), np.zeros(_N_MORE)))
 
     def probability(self, codes):
         """Probability of labels, given by their codes."""
@@ -151,7 +140,8 @@ class Tagger:
         self.close()
 
     def _set_model(self, estimator, labels):
-        self._estimator, self._labels, self._last = estimator, labels, None
+        self._estimator, self._labels = estimator, labels
+        self._last = self._marginals = None
         self._codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
 
     def open(self, name):
@@ -193,12 +183,14 @@ class Tagger:
         """
         # Not of a number, of which `bytes` would make so many zeros.
         model = decode_model(bytes(memoryview(value)))
-        self._set_model(tagger_from_model(model), model.labels)
+        estimator = tagger_from_model(model)
+        vars(estimator)[OWN] = True
+        self._set_model(estimator, model.labels)
         return closing(self)
 
     def close(self):
         """Drop the model."""
-        self._estimator = self._labels = self._codes = self._last = None
+        self._estimator = self._labels = self._codes = self._last = self._marginals = None
 
     def labels(self):
         """Return the labels in the order of the model file.
@@ -223,11 +215,12 @@ class Tagger:
         if type(xseq) is list and estimator is not None:
             store, sums = bytearray(), bytearray()
             if answer(estimator, [xseq], store, [], sums):
-                self._last = _Sequence(estimator, None, store, sums)
+                self._last, self._marginals = (estimator, store), memoryview(sums).cast("d")
                 return
-        sequence = self._sequence(xseq).find_marginals()
+        sequence = self._sequence(xseq)
+        found = sequence.marginals()
         # Only now: tokens that cannot be read leave the sequence that was set before.
-        self._last = sequence
+        self._last, self._marginals = sequence, found
 
     def _sequence(self, xseq):
         self._check_opened()
@@ -249,12 +242,12 @@ class Tagger:
         if type(xseq) is list and estimator is not None:
             labels, store = [], bytearray()
             if answer(estimator, [xseq], store, [labels]):
-                self._last = estimator, store
+                self._last, self._marginals = (estimator, store), None
                 return labels
         sequence = self._last_set() if xseq is None else self._sequence(xseq)
         labels = sequence.labels()
         if xseq is not None:
-            self._last = sequence
+            self._last, self._marginals = sequence, None
         return labels
 
     def marginal(self, y, pos):
@@ -271,20 +264,25 @@ class Tagger:
         -------
         probability : float
         """
-        sequence = self._last_set().find_marginals()
-        n_tokens, n_labels = sequence.n_tokens, len(self._codes)
-        if type(pos) is int and type(y) is str and 0 <= pos < n_tokens and y in self._codes:
-            return sequence.flat[pos * n_labels + self._codes[y]]
+        found = self._marginals
+        if found is None:
+            found = self._marginals = self._last_set().marginals()
+        n_labels, n = len(self._codes), len(found) - _N_MORE
+        if type(pos) is int and type(y) is str and y in self._codes:
+            place = pos * n_labels + self._codes[y]
+            if pos >= 0 and place < n:
+                return found[place]
         try:
             place = index(pos)
         except TypeError:
             if not (isinstance(pos, float) and pos.is_integer()):
                 raise TypeError(f"Position {short_repr(pos)} is not a whole number.") from None
             place = int(pos)
+        n_tokens = n // max(n_labels, 1)
         if not 0 <= place < n_tokens:
             where = short_repr(place)
             raise ValueError(f"Position {where} is out of range of {n_tokens} tokens.")
-        return sequence.flat[place * n_labels + self._code(y)]
+        return found[place * n_labels + self._code(y)]
 
     def probability(self, yseq):
         """Compute the probability of a label sequence for the sequence that was set last.
@@ -361,8 +359,8 @@ class Tagger:
         if type(last) is tuple:
             # From `tag`, most of whose callers ask for nothing more.
             estimator, store = last
-            last = self._last = _Sequence(estimator, None, store)
-        return last or self._sequence([])
+            last = self._last = _Sequence(estimator, store=store)
+        return self._sequence([]) if last is None else last
 
 
 def _weights_by_name(pairs, weights, names, labels):

@@ -1,12 +1,12 @@
-"""Best labels and marginals of a few sentences, from lists of tokens to lists of labels, in one call.
+"""Best labels and marginals of a few sentences, from lists of tokens, in one call.
 
 For one sentence, calls from Python into compiled code, and arrays for them, take longer than the
-programmes. So all that a tagger knows beforehand stands in one array of numbers, its *plan*, and all
-of a call in one bytearray, its *store*; the kernel gets both by their addresses, with the lists of
+programmes. So all that a tagger knows beforehand is in one array of numbers, its *plan*, and all of
+a call in one bytearray, its *store*. The kernel gets both by their addresses, with the lists of
 tokens (`skstruct.compiled.objects`). It first makes sure that the tagger still has the weights that
-the plan was made for. Then it reads, sorts the columns of each token, adds up scores in the order in
-which they are added up for a batch, and finds the labels. It leaves to the code for batches, which
-also raises the errors, whatever is invalid, or would not be the answer of a batch to the last bit.
+the plan was made for. Then it reads the tokens, sorts the columns of each, adds up scores in the
+same order as for a batch, and finds the labels. What is invalid, or would not be the answer of a
+batch to the last bit, it leaves to the code for batches, which also raises the errors.
 """
 
 import numpy as np
@@ -19,43 +19,40 @@ from skstruct.chain.scores import Rows, longest, sequence_scores
 from skstruct.chain.viterbi import extend_prefixes, walk_back
 from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.objects import (
+    array_at,
     as_double,
     as_integer,
     bytes_address,
-    bytes_at,
     bytes_resize,
     clear_error,
-    codes_at,
     dict_item,
     dict_next,
     dict_size,
-    doubles_at,
     error_occurred,
     integer_as_double,
-    integers_at,
     list_append,
     list_item,
     list_size,
-    matrix_at,
+    tuple_item,
     type_of,
 )
 from skstruct.compiled.rows import sort_rows
-
 
 # Places of a plan. First the addresses of types, and of True and None.
 LIST, DICT, STR, FLOAT, INT, BOOL, TRUE, NONE = range(8)
 # Attributes of the tagger: number, addresses of their names and of the objects that they were; then
 # the size of its classes in bytes, their address, and that of a copy.
 N_HELD, NAMES, HELD, N_BYTES, CLASSES, CLASSES_BEFORE = range(8, 14)
-# Zero if all is left to the code for batches; columns by attribute (zero if lists are left to it),
-# and by key and value; whether values have single precision.
-USABLE, VOCABULARY, TABLES, SINGLE = range(14, 18)
+# Whether nobody else can change the tagger; zero if all is left to the code for batches; columns by
+# attribute (zero if lists are left to it), and by key and value; whether values have single
+# precision.
+IS_OWN, USABLE, VOCABULARY, TABLES, SINGLE = range(14, 19)
 # Sizes, and addresses of the weights and of the objects that are the labels.
-N_FEATURES, N_LABELS, WEIGHTS, TRANSITION, INTERCEPT, START, END, LABELS = range(18, 26)
+N_FEATURES, N_LABELS, WEIGHTS, TRANSITION, INTERCEPT, START, END, LABELS = range(19, 27)
 # Factors of the transitions, and the transitions that they were made from (zero if none were);
 # whether sums are taken over listed transitions.
-TABULATED, SHIFT, LINEAR, LINEAR_T, SAFE, FORBIDS, LISTED = range(26, 33)
-N_PLACES = 33
+TABULATED, SHIFT, LINEAR, LINEAR_T, SAFE, FORBIDS, LISTED = range(27, 34)
+N_PLACES = 34
 
 # Places at the start of a store: numbers of sequences and tokens, room for entries and for values
 # (none if all are one), entries that were read, the longest sequence, and number of labels.
@@ -83,40 +80,39 @@ SHORT = 12
 
 
 @jit(nogil=False)
-def ask_few(X, attributes, plan, store, labels, sums):
+def ask_few(call):
     """Read sentences, and find what is asked for.
 
     Parameters
     ----------
-    X : address of a list of lists of tokens, or of None
-        None where the store has been filled.
-    attributes : address of a dict
-        The attributes of the tagger.
-    plan : address
-        What the tagger knows, numbers of int64.
-    store : address of a bytearray
-        Receives what was read; see `lay_out`.
-    labels : address of a list
-        One empty list for each sequence, which receives its labels, or no list. Keys and values whose
-        columns are missing are appended.
-    sums : address of a bytearray, or of None
-        Receives marginals, log-partitions and scores.
+    call : address of a tuple
+        Several arguments would take longer than to tag a token:
+
+        - a list of lists of tokens, or None where the store has been filled;
+        - the dict of the attributes of the tagger;
+        - the address of the plan, numbers of int64;
+        - the store, a bytearray that receives what was read; see `lay_out`;
+        - a list with one empty list for each sequence, which receives its labels, or with nothing;
+          keys and values whose columns are missing are appended to it;
+        - a bytearray that receives marginals, log-partitions and scores, or None.
 
     Returns
     -------
     status : int
         `DONE` or another one.
     """
-    known = integers_at(plan, N_PLACES)
-    if not is_current(attributes, known):
+    X, attributes, plan = tuple_item(call, 0), tuple_item(call, 1), tuple_item(call, 2)
+    store, labels, sums = tuple_item(call, 3), tuple_item(call, 4), tuple_item(call, 5)
+    known = array_at(as_integer(plan), (N_PLACES,), np.int64)
+    if not (known[IS_OWN] or is_current(attributes, known)):
         return STALE
     if known[USABLE] == 0:
         return OTHER
     n_wanted = list_size(labels)
-    status = take(store, known) if X == known[NONE] else read_lists(X, known, store, labels)
+    status = take(store, known) if known[NONE] == X else read_lists(X, known, store, labels)
     if status != DONE:
         return status
-    head, k = integers_at(bytes_address(store), N_HEAD), known[N_LABELS]
+    head, k = array_at(bytes_address(store), (N_HEAD,), np.int64), known[N_LABELS]
     head[WIDTH] = k
     if n_wanted and n_wanted != head[N_SEQUENCES]:
         return OTHER
@@ -130,7 +126,7 @@ def ask_few(X, attributes, plan, store, labels, sums):
     n_steps = head[N_TOKENS] * k * k
     if n_steps > MOST_LOCKED:
         return LARGE if n_steps <= MOST_STEPS else OTHER
-    work = doubles_at(place_of_work(store), size_of_work(head, k))
+    work = array_at(place_of_work(store), (size_of_work(head, k),), np.float64)
     if not decode(known, store, n_wanted > 0, sums, work):
         return OTHER
     if n_wanted:
@@ -141,7 +137,10 @@ def ask_few(X, attributes, plan, store, labels, sums):
 @jit
 def decode_few(plan, store, wants_labels, sums):
     """Do the rest for what `ask_few` has read; return True if it has an answer."""
-    known, head = integers_at(plan, N_PLACES), integers_at(bytes_address(store), N_HEAD)
+    known, head = (
+        array_at(plan, (N_PLACES,), np.int64),
+        array_at(bytes_address(store), (N_HEAD,), np.int64),
+    )
     work = np.empty(size_of_work(head, known[N_LABELS]))
     return decode(known, store, wants_labels, sums, work)
 
@@ -152,7 +151,10 @@ def decode_few(plan, store, wants_labels, sums):
 @inner_lean_jit
 def is_current(attributes, plan):
     """Return True if a tagger has the objects, and the classes, that a plan was made for."""
-    names, held = integers_at(plan[NAMES], plan[N_HELD]), integers_at(plan[HELD], plan[N_HELD])
+    names, held = (
+        array_at(plan[NAMES], (plan[N_HELD],), np.int64),
+        array_at(plan[HELD], (plan[N_HELD],), np.int64),
+    )
     for i in range(plan[N_HELD]):
         found = dict_item(attributes, names[i])
         if found != held[i] and not (found == 0 and held[i] == plan[NONE]):
@@ -163,14 +165,14 @@ def is_current(attributes, plan):
 @inner_lean_jit
 def is_tabulated(plan):
     """Return True if the factors are those of the transitions, which may be changed in place."""
-    n = 8 * plan[N_LABELS] * plan[N_LABELS]
+    n = 0 if plan[IS_OWN] else 8 * plan[N_LABELS] * plan[N_LABELS]
     return plan[TABULATED] != 0 and are_equal(plan[TRANSITION], plan[TABULATED], n)
 
 
 @inner_lean_jit
 def are_equal(a, b, n):
     """Return True if so many bytes at two addresses are the same."""
-    x, y, differ = bytes_at(a, n), bytes_at(b, n), np.uint8(0)
+    x, y, differ = array_at(a, (n,), np.uint8), array_at(b, (n,), np.uint8), np.uint8(0)
     for i in range(n):
         differ |= x[i] ^ y[i]
     return differ == 0
@@ -182,18 +184,18 @@ def are_equal(a, b, n):
 @inner_jit
 def lay_out(store):
     """Offsets, ends, columns, labels and values in a store, after its head."""
-    head = integers_at(bytes_address(store), N_HEAD)
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     n_rows, n_entries = head[N_TOKENS], head[N_ENTRIES]
     at = bytes_address(store) + 8 * N_HEAD
-    offsets = integers_at(at, head[N_SEQUENCES] + 1)
+    offsets = array_at(at, (head[N_SEQUENCES] + 1,), np.int64)
     at += 8 * (head[N_SEQUENCES] + 1)
-    ends = integers_at(at, n_rows + 1)
+    ends = array_at(at, (n_rows + 1,), np.int64)
     at += 8 * (n_rows + 1)
-    columns = codes_at(at, n_entries)
+    columns = array_at(at, (n_entries,), np.int32)
     at += 4 * even(n_entries)
-    labels = codes_at(at, n_rows)
+    labels = array_at(at, (n_rows,), np.int32)
     at += 4 * even(n_rows)
-    return offsets, ends, columns, labels, doubles_at(at, head[N_VALUES])
+    return offsets, ends, columns, labels, array_at(at, (head[N_VALUES],), np.float64)
 
 
 @inner_lean_jit
@@ -205,7 +207,7 @@ def even(n):
 @inner_lean_jit
 def place_of_work(store):
     """Address of the workspace, behind the values."""
-    head = integers_at(bytes_address(store), N_HEAD)
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     return bytes_address(store) + size_of_parts(head)
 
 
@@ -237,7 +239,7 @@ def make_room(store, head, n_labels):
 @inner_lean_jit
 def take(store, plan):
     """Prepare what is in the store; see `read_lists`."""
-    head = integers_at(bytes_address(store), N_HEAD)
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     if not make_room(store, head, plan[N_LABELS]):
         return OTHER
     _, ends, columns, _, values = lay_out(store)
@@ -252,7 +254,7 @@ def take(store, plan):
 @inner_lean_jit
 def tidy(store):
     """Sort the columns of each token, unless one repeats, or there have to be warnings."""
-    head = integers_at(bytes_address(store), N_HEAD)
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     _, ends, columns, _, values = lay_out(store)
     n_known, repeats = sort_rows(ends, columns, values)
     may_be_strange = head[N_SEQUENCES] > NEVER_COMPARED and head[N_TOKENS] >= FEWEST_COMPARED
@@ -261,13 +263,13 @@ def tidy(store):
 
 
 @inner_lean_jit
-def count(X, plan, head):
-    """Write the sizes of lists of tokens into a head; return False if tokens are something else."""
+def count(X, plan):
+    """Numbers of tokens, entries and dicts, and the longest sequence; -1 for any other tokens."""
     n_tokens, n_entries, n_dicts, length = 0, 0, 0, 0
     for i in range(list_size(X)):
         sequence = list_item(X, i)
         if type_of(sequence) != plan[LIST]:
-            return False
+            return -1, 0, 0, 0
         n = list_size(sequence)
         n_tokens, length = n_tokens + n, max(n, length)
         for t in range(n):
@@ -279,12 +281,8 @@ def count(X, plan, head):
                 n_dicts += 1
                 n_entries += dict_size(token)
             else:
-                return False
-    head[N_SEQUENCES], head[N_TOKENS], head[LENGTH] = list_size(X), n_tokens, length
-    head[N_ENTRIES] = head[N_READ] = n_entries
-    head[N_VALUES] = n_entries if n_dicts else 0
-    head[HAS_VALUES] = head[N_MISSING] = 0
-    return True
+                return -1, 0, 0, 0
+    return n_tokens, n_entries, n_dicts, length
 
 
 @inner_lean_jit
@@ -297,13 +295,19 @@ def read_lists(X, plan, store, missing):
         `MISSING` if pairs of keys and values were appended to the list ``missing``; `OTHER` if
         tokens are neither lists of strings nor dicts of strings and numbers, or `tidy` says so.
     """
-    if plan[VOCABULARY] == 0 or bytes_resize(store, 8 * N_HEAD):
-        clear_error()
+    if plan[VOCABULARY] == 0:
         return OTHER
-    head = integers_at(bytes_address(store), N_HEAD)
-    if not (count(X, plan, head) and make_room(store, head, plan[N_LABELS])):
+    n_tokens, n_entries, n_dicts, length = count(X, plan)
+    if n_tokens < 0:
         return OTHER
-    head = integers_at(bytes_address(store), N_HEAD)
+    n_values = n_entries if n_dicts else 0
+    sizes = list_size(X), n_tokens, n_entries, n_values, n_entries, length
+    if not make_room(store, sizes, plan[N_LABELS]):
+        return OTHER
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
+    for i, size in enumerate(sizes):
+        head[i] = size
+    head[HAS_VALUES] = head[N_MISSING] = 0
     offsets, ends, columns, _, values = lay_out(store)
     k, row = 0, 0
     offsets[0] = ends[0] = 0
@@ -369,7 +373,8 @@ def read_dict(token, plan, head, columns, values, k, missing):
                 return -1
             continue
         column = as_integer(found)
-        if column >= plan[N_FEATURES] or column < -1:
+        if column >= plan[N_FEATURES] or column < -1 or (column == -1 and error_occurred()):
+            clear_error()
             return -1
         if column >= 0:
             columns[k], values[k] = column, x
@@ -404,23 +409,30 @@ def number_of(value, plan):
 def chain_of(plan):
     """The weights."""
     k = plan[N_LABELS]
-    weights = matrix_at(plan[WEIGHTS], plan[N_FEATURES], k)
-    biases = doubles_at(plan[INTERCEPT], k), doubles_at(plan[START], k), doubles_at(plan[END], k)
-    return Chain(weights, matrix_at(plan[TRANSITION], k, k), *biases)
+    weights = array_at(plan[WEIGHTS], (plan[N_FEATURES], k), np.float64)
+    biases = (
+        array_at(plan[INTERCEPT], (k,), np.float64),
+        array_at(plan[START], (k,), np.float64),
+        array_at(plan[END], (k,), np.float64),
+    )
+    return Chain(weights, array_at(plan[TRANSITION], (k, k), np.float64), *biases)
 
 
 @inner_jit
 def decode(plan, store, wants_labels, sums, work):
     """Find labels and sums; return False if the answer would not be that of a batch."""
-    head = integers_at(bytes_address(store), N_HEAD)
+    head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     offsets, ends, columns, labels, values = lay_out(store)
     n, n_rows, k = head[N_SEQUENCES], head[N_TOKENS], plan[N_LABELS]
     rows, chain = Rows(ends, columns, values), chain_of(plan)
-    scores = doubles_at(0, 0)
+    scores = array_at(0, (0,), np.float64)
     if sums != plan[NONE]:
         at = bytes_address(sums)
-        marginals, at = matrix_at(at, n_rows, k), at + 8 * n_rows * k
-        log_partition, scores = doubles_at(at, n), doubles_at(at + 8 * n, n)
+        marginals, at = array_at(at, (n_rows, k), np.float64), at + 8 * n_rows * k
+        log_partition, scores = (
+            array_at(at, (n,), np.float64),
+            array_at(at + 8 * n, (n,), np.float64),
+        )
         if not sum_few(rows, offsets, chain, plan, work, marginals, log_partition):
             return False
         for i in range(n if wants_labels else 0):
@@ -462,12 +474,17 @@ def sum_few(rows, offsets, chain, plan, work, marginals, log_partition):
     """Write marginals and log-partitions; return False if none is possible, or sums underflow."""
     k, length = plan[N_LABELS], longest(offsets, 0, offsets.shape[0] - 1)
     scale, emission = work[:length], work[length:][: length * k].reshape((length, k))
-    tables = matrix_at(plan[LINEAR], k, k), matrix_at(plan[LINEAR_T], k, k)
+    tables = (
+        array_at(plan[LINEAR], (k, k), np.float64),
+        array_at(plan[LINEAR_T], (k, k), np.float64),
+    )
     flags = plan[SAFE] != 0, plan[FORBIDS] != 0
-    factors = DenseFactors(Dense(chain.transition), doubles_at(plan[SHIFT], k), *tables, *flags)
+    factors = DenseFactors(
+        Dense(chain.transition), array_at(plan[SHIFT], (k,), np.float64), *tables, *flags
+    )
     if forbids(chain.start) or forbids(chain.end):
         factors = forbidding(factors)
-    nothing = matrix_at(0, 0, 0)
+    nothing = array_at(0, (0, 0), np.float64)
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, emission)
@@ -505,7 +522,7 @@ def add_up_to_one(marginals):
 def write_labels(plan, store, lists):
     """Append the labels of each sequence to its list."""
     offsets, _, _, labels, _ = lay_out(store)
-    names = integers_at(plan[LABELS], plan[N_LABELS])
+    names = array_at(plan[LABELS], (plan[N_LABELS],), np.int64)
     for i in range(offsets.shape[0] - 1):
         found = list_item(lists, i)
         for t in range(offsets[i], offsets[i + 1]):

@@ -16,9 +16,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skstruct import CRFTagger, PerceptronTagger
+from skstruct.ahead.workload import label_like_crfsuite, label_one_sentence
+from skstruct.compiled.cache import loaded_kernels
 from skstruct.crfsuite import CRF
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.taggers import prediction
+from skstruct.taggers.few import MOST_LOCKED, ask_few, decode_few
 from skstruct.taggers.short import answer, label_few, search_few, weigh_few
 
 pytestmark = pytest.mark.filterwarnings(
@@ -439,3 +442,76 @@ def test_pipelines():
     tagger = model.named_steps["tagger"]
     assert_array_equal(model.predict(plain[:1])[0], tagger.predict(plain)[0])
     assert takes_the_short_way(tagger, QUESTION)
+
+
+def test_all_inputs_share_one_compiled_function():
+    for step in (label_one_sentence, label_like_crfsuite):
+        step("CRFTagger", {})
+    tagger, crf = fitted("CRF"), drop_in()
+    n_loaded = len(loaded_kernels)
+    kinds = ["even"], ("even",), {"n": 1}, {"n": 0.5, "even": True}, {"word": "new"}, {}
+    for token in kinds:
+        for sentences in ([[token]], [[token] * 3, []], [[token] * (MOST_LOCKED // 9 + 1)]):
+            for ask in QUESTIONS.values():
+                ask(tagger, sentences)
+            crf.predict(sentences), crf.predict_marginals(sentences)
+            crf.predict_single(sentences[0]), crf.predict_marginals_single(sentences[0])
+            crf.tagger_.set(sentences[0])
+            assert crf.tagger_.tag() == crf.tagger_.tag(sentences[0])
+            crf.tagger_.marginal("A", 0)
+    compiled = [kernel for kernel in loaded_kernels[n_loaded:] if "few" in kernel.kernel]
+    assert compiled == []
+    assert len(ask_few.signatures) == len(decode_few.signatures) == 1
+
+
+@pytest.mark.parametrize("n_tokens", [0, 1, 4, MOST_LOCKED // 9 + 1])
+def test_marginals_after_tag_and_set(n_tokens):
+    tagger, sentence = drop_in().tagger_, [["even"], {"word": "w1", "n": 0.5}] * n_tokens
+    sentence = sentence[:n_tokens]
+    batch = drop_in().estimator_.vectorizer_.transform([sentence])
+    assert batch.X is not None
+    proba = drop_in().estimator_.predict_proba(batch)[0]
+    expected = drop_in().estimator_.predict(batch)[0]
+    places = [*range(min(n_tokens, 4)), *range(n_tokens)[-2:]]
+
+    def check_marginals():
+        for place in places:
+            for label in tagger.labels():
+                code = drop_in().estimator_.classes_.tolist().index(label)
+                assert tagger.marginal(label, place) == proba[place, code]
+        for place in (-1, n_tokens):
+            with pytest.raises(ValueError, match="out of range"):
+                tagger.marginal("A", place)
+
+    assert tagger.tag(sentence) == expected
+    # What the caller changes later is not seen.
+    kept, sentence[:] = sentence.copy(), [["odd"]]
+    check_marginals()
+    assert tagger.tag() == expected
+    tagger.set(kept)
+    kept.clear()
+    check_marginals()
+    assert tagger.tag() == expected
+
+
+def test_columns_beyond_the_weights_are_not_read():
+    tagger = KINDS["CRF"]().fit(X, Y)
+    expected = answers(tagger)
+    vocabulary = tagger.vectorizer_.vocabulary_
+    for column in (10**6, -5, 2**70, "no", 1.5):
+        vocabulary["even"] = column
+        assert not answer(tagger, [[["even"]]], bytearray(), [[]])
+    vocabulary["even"] = vocabulary["word:w1"]
+    assert answer(tagger, [[["even"]]], bytearray(), [[]])
+    assert answers(tagger) == expected
+
+
+def test_values_that_are_new_each_time_are_forgotten():
+    tagger = KINDS["CRF"]().fit(X, Y)
+    codes = tagger.vectorizer_.known_codes()
+    codes._most = 50
+    for i in range(200):
+        token = {"word": f"new {i}", f"key {i}": "a"}
+        assert answer(tagger, [[token]], bytearray(), [[]])
+        assert sum(map(len, codes.values())) < 500
+    check(tagger)
