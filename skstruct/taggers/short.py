@@ -15,7 +15,7 @@ from operator import countOf, is_
 import numpy as np
 from numba.core import types
 
-from skstruct.chain.dense import Dense, tabulate_matrix
+from skstruct.chain.dense import tabulate_matrix
 from skstruct.compiled.objects import READABLE
 from skstruct.decoding import list_transitions
 from skstruct.features.tokens import LooseRows
@@ -23,6 +23,7 @@ from skstruct.input.formats import split_sequences
 from skstruct.matrices import read_only
 from skstruct.sequences import tokens_of
 from skstruct.taggers import few
+from skstruct.taggers.few import ask_few, decode_few
 from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.transaction import with_attributes
 
@@ -210,7 +211,7 @@ def unpack(store):
 @cache
 def _compiled():
     """Entry of the compiled function, without the look at the types of its arguments."""
-    return few.ask_few.compile((types.intp,))
+    return ask_few.compile((types.intp,))
 
 
 class _NoVectorizer:
@@ -325,11 +326,11 @@ class ShortWay:
             self._point(place, part)
         self._plan[few.SAFE], self._plan[few.FORBIDS] = safe, forbids
         edges = list_transitions(read_only(copied), "sums")
-        self._plan[few.LISTED] = not isinstance(edges, Dense)
+        self._plan[few.LISTED] = edges.n_scores < copied.size
 
     def decode(self, store, labels, sums):
         """Do the rest of `answer` for many tokens, without the lock of the interpreter."""
-        if not few.decode_few(self.address, id(store), len(labels) > 0, id(sums)):
+        if not decode_few(self.address, id(store), len(labels) > 0, id(sums)):
             return False
         if labels:
             loose, codes = unpack(store)
