@@ -315,7 +315,7 @@ def label_like_crfsuite(name, options):
     """Label sequences one at a time."""
     with tempfile.TemporaryDirectory() as folder:
         trainer, tagger = Trainer(verbose=False), Tagger()
-        for labels in ("ab", "ba"):
+        for labels in ("ab", "aa"):
             trainer.append([["x"], ["y"]], list(labels))
         trainer.train(os.path.join(folder, "model"))
         tagger.open(os.path.join(folder, "model"))
