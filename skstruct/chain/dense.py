@@ -238,8 +238,8 @@ def dense_chain_factors(chain):
 def tabulate_matrix(transition):
     """Compute the fields of `DenseFactors`, except the edges."""
     k = transition.shape[0]
-    shift, linear, linear_t = np.empty(k), np.empty((k, k)), np.empty((k, k))
-    safe, forbids = tabulate(transition, shift, linear, linear_t)
+    shift, low, linear, linear_t = np.empty(k), np.empty(k), np.empty((k, k)), np.empty((k, k))
+    safe, forbids = tabulate(transition, shift, low, linear, linear_t)
     return shift, linear, linear_t, safe, forbids
 
 

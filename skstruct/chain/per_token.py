@@ -160,9 +160,10 @@ def token_forbidding(factors):
 def token_prepare(factors, length):
     """Tabulate the factors of the transitions into each token."""
     safe, forbids = True, factors.forbids
+    low = np.empty(factors.shift.shape[1])
     for t in range(1, length):
         one, forbidding_one = tabulate(
-            factors.edges.log[t], factors.shift[t], factors.linear[t], factors.linear_t[t]
+            factors.edges.log[t], factors.shift[t], low, factors.linear[t], factors.linear_t[t]
         )
         safe &= one
         forbids |= forbidding_one

@@ -48,6 +48,11 @@ from skstruct.compiled.jit import inline_jit, inline_lean_jit, inner_jit, inner_
 from skstruct.compiled.rows import add_outer, max_plus, vector_matrix
 from skstruct.compiled.tables import tabulate
 
+# All pairs that begin with a label can be lost at once, with the pairs that end with it, and go on
+# to others. So what underflows has three steps to make up for it: 3 * 200 is less than 708, beyond
+# which factors underflow. Where scores differ by more, sequences are searched for tiny items.
+MAX_SPREAD_OF_PAIRS = 200.0
+
 
 class SecondOrderChain(NamedTuple):
     """Weights of a chain of second order."""
@@ -106,7 +111,7 @@ class PairFactors(NamedTuple):
     linear: np.ndarray  # (n_triples,), exp(log - shift)
     linear_t: np.ndarray  # (n_triples,), the same with the matrices transposed
     safe: bool
-    forbids: bool
+    forbids: bool  # a tiny item may be all that is left
 
 
 class PairCounts(NamedTuple):
@@ -365,7 +370,7 @@ def pair_step_number(edges, length, t, s):
 def tabulate_triples(first, log, pairs):
     """Compute the fields of `PairFactors`, except the edges."""
     n = pairs.label.shape[0]
-    shift, sorted_shift = np.empty(n), np.empty(n)
+    shift, sorted_shift, low = np.empty(n), np.empty(n), np.empty(n)
     linear, linear_t = np.empty(log.shape), np.empty(log.shape)
     safe, forbids = True, False
     for i in range(first.shape[0]):
@@ -373,6 +378,7 @@ def tabulate_triples(first, log, pairs):
         one, forbidding_one = tabulate(
             matrix_of(pairs, log, i),
             sorted_shift[a:b],
+            low[a:b],
             matrix_of(pairs, linear, i),
             transposed_of(pairs, linear_t, i),
         )
@@ -380,9 +386,30 @@ def tabulate_triples(first, log, pairs):
         forbids |= forbidding_one
         for p in range(a, b):
             shift[pairs.order[p]] = sorted_shift[p]
-        for j in range(first.shape[1]):
-            forbids |= first[i, j] == -np.inf
+    forbids |= differ_widely(first, pairs, sorted_shift, low)
     return shift, linear, linear_t, safe, forbids
+
+
+@inner_lean_jit
+def differ_widely(first, pairs, high, low):
+    """Return True if scores into a label differ by more than `MAX_SPREAD_OF_PAIRS`.
+
+    ``high`` and ``low`` are those of the triples into each pair, in the order of first labels.
+    Forbidden pairs differ widely from all others.
+    """
+    k = first.shape[0]
+    for j in range(k):
+        top, bottom = -np.inf, np.inf
+        for s in range(pairs.ending[j], pairs.ending[j + 1]):
+            p = pairs.beginning[pairs.before[s]] + pairs.place[s]
+            top, bottom = max(top, high[p]), min(bottom, low[p])
+        least, most = first[0, j], first[0, j]
+        for i in range(1, k):
+            least, most = min(least, first[i, j]), max(most, first[i, j])
+        spread = max(top - bottom, most - least)
+        if not spread <= MAX_SPREAD_OF_PAIRS:
+            return True
+    return False
 
 
 @factors_of.of(SecondOrder)

@@ -61,8 +61,8 @@ MAX_SPREAD = 300.0
 
 
 @inline_jit
-def tabulate(transition, shift, linear, linear_t):
-    """Fill in the factors of one matrix.
+def tabulate(transition, shift, low, linear, linear_t):
+    """Fill in the factors of one matrix, and the largest and the lowest finite score of a column.
 
     Returns
     -------
@@ -72,7 +72,6 @@ def tabulate(transition, shift, linear, linear_t):
         Some transitions are impossible in the linear domain.
     """
     n_rows, n_labels = transition.shape
-    low = np.empty(n_labels)
     for j in range(n_labels):
         shift[j] = low[j] = transition[0, j]
     for i in range(1, n_rows):
@@ -89,7 +88,7 @@ def tabulate(transition, shift, linear, linear_t):
                 linear[i, j] = transition[i, j] - shift[j]
         exp_all(linear.reshape(n_rows * n_labels))
     else:
-        scaled = forbids = tabulate_possible(transition, shift, linear)
+        scaled = forbids = tabulate_possible(transition, shift, low, linear)
     for i in range(n_rows):
         for j in range(n_labels):
             linear_t[j, i] = linear[i, j]
@@ -97,21 +96,21 @@ def tabulate(transition, shift, linear, linear_t):
 
 
 @inner_lean_jit
-def tabulate_possible(transition, shift, linear):
+def tabulate_possible(transition, shift, low, linear):
     """Tabulate a matrix that may forbid transitions; return True if it does, and is safe."""
     n_rows, n_labels = transition.shape
     forbids = False
     for j in range(n_labels):
-        high, low = -np.inf, np.inf
+        high, low[j] = -np.inf, np.inf
         for i in range(n_rows):
             x = transition[i, j]
             forbids |= x == -np.inf
             if x != -np.inf:
                 high = x if x > high else high
-                low = x if x < low else low
+                low[j] = x if x < low[j] else low[j]
                 if np.isnan(x):
                     return False
-        if high - low > MAX_SPREAD:
+        if high - low[j] > MAX_SPREAD:
             return False
         shift[j] = high if high > -np.inf else 0.0
     for i in range(n_rows):
