@@ -30,7 +30,6 @@ from benchmarks.common.features import NEIGHBOUR_SHAPES, SPELLING, WORDS
 from benchmarks.common.report import corrected, machine, mean_and_deviation, table
 from benchmarks.common.runs import Records
 from skstruct import CRFTagger, SAPOTagger, SequenceBatch, TemplateVectorizer
-from skstruct.chain.spans import choose_spans
 from skstruct.metrics.chunks import count_chunks_of_sequences, extract_chunks
 
 NAME = "rare_names"
@@ -103,22 +102,18 @@ class Answers:
 
     def __init__(self, tagger, part):
         self.labelling = count_chunks_of_sequences(part.y, tagger.predict(part.X), "conlleval")
-        _, types, self._places, self._probabilities, self._separable = tagger._probable_spans(
-            part.X, float(THRESHOLDS[0])
-        )
-        self._offsets = part.X.offsets
+        *_, types, self._places, _ = tagger._chosen_spans(part.X, THRESHOLDS)
         true = [set(extract_chunks(labels)) for labels in part.y]
         self._is_true = np.array(
-            [(a, b, types[kind]) in true[i] for i, a, b, kind in self._places.tolist()], bool
+            [(a, b, types[kind]) in true[i] for _, i, a, b, kind in self._places.tolist()], bool
         )
 
     def spans(self, threshold):
         """Counts of the spans chosen at a threshold, for each sentence."""
-        spans = self._places, self._probabilities, self._offsets
-        chosen = choose_spans(*spans, float(threshold), self._separable)
+        chosen = self._places[:, 0] == np.searchsorted(THRESHOLDS, threshold)
         counts = self.labelling.copy()
         for column, which in enumerate((chosen & self._is_true, chosen)):
-            counts[:, column] = np.bincount(self._places[which, 0], minlength=len(counts))
+            counts[:, column] = np.bincount(self._places[which, 1], minlength=len(counts))
         return counts
 
 

@@ -11,7 +11,7 @@ from skstruct.chain.protocol import chain_factors, memory_of_call
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import longest
 from skstruct.chain.search import AStarSearch, BeamSearch
-from skstruct.chain.spans import find_spans
+from skstruct.chain.spans import Paths, Task, find_spans, paths_inside
 from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
@@ -40,6 +40,8 @@ LIMITS = {
     "sums": Limits(100, 1 / 20),
     "online": Limits(128, 1 / 40),
 }
+# Work of a search for spans, relative to one for the best labelling: of probable ones, and of all.
+PROBABLE, WORK_OF_SPANS, WORK_OF_ALL_SPANS = 0.01, 8.0, 64.0
 # Memory for fewer is not checked.
 _FEW_NUMBERS, _FEW_BYTES = 1 << 21, 1 << 24
 
@@ -242,8 +244,10 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     return proba, log_partition
 
 
-def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
-    """Find the spans that are chunks with more than some probability.
+def probable_spans(
+    rows, offsets, chain, n_jobs, *, forbids, reading, separable, least, thresholds=()
+):
+    """Find the spans that are chunks with more than some probability, or choose some of them.
 
     Parameters
     ----------
@@ -253,23 +257,37 @@ def probable_spans(rows, offsets, chain, n_jobs, *, forbids, reading, least):
         As of `marginals`.
     reading : Reading
         How labels are read as chunks.
+    separable : ndarray of shape (n_types,), dtype bool
+        False for types of which a chunk cannot follow another one at once.
     least : float
         Probability that spans are to exceed, from 0 on.
+    thresholds : array-like of float, default=()
+        Rising, none below `least`. For each of them, of all sets of spans that do not overlap, the
+        one with the largest sum of ``probability - threshold`` is chosen.
 
     Returns
     -------
-    places : ndarray of shape (n_spans, 4)
-        Sequence, first token, end and number of the type of each span, in order.
+    places : ndarray of shape (n_spans, 5)
+        Number of the threshold (0 where there are none), sequence, first token, end and number of
+        the type of each span, in order of the sequences.
     probabilities : ndarray of shape (n_spans,)
     log_partition : ndarray of shape (n_sequences,)
     """
-    # Without a list of transitions: which label follows which makes a chunk, so all pairs are read.
+    possible = chain.transition > -np.inf
+    opens, closes = (part[:-1, :-1] & possible for part in (reading.opens, reading.closes))
+    chain = with_list(chain, "sums")
+    require_decoding_memory(chain, offsets, 1)
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
+    thresholds = np.array(thresholds, float)
+    task = Task(reading, opens.any(axis=0), closes.any(axis=1), separable, least, thresholds)
+    paths = tuple(Paths(*paths_inside(factors.edges, reading, len(separable), t)) for t in range(3))
     log_partition = np.empty(len(offsets) - 1)
 
     def find(_, first, last):
-        return find_spans(rows, offsets, first, last, chain, factors, reading, least, log_partition)
+        return find_spans(rows, offsets, first, last, chain, factors, task, paths, log_partition)
 
-    places, probabilities = zip(*_run(find, offsets, chain, n_jobs), strict=True)
+    work = WORK_OF_SPANS if least >= PROBABLE else WORK_OF_ALL_SPANS
+    found = _run(find, offsets, chain, n_jobs, work)
+    places, probabilities = zip(*found, strict=True)
     return np.concatenate(places), np.concatenate(probabilities), log_partition

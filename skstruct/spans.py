@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import contextmanager
+from itertools import chain
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
-from skstruct.chain.spans import choose_spans
-from skstruct.input.formats import copied_lists
+from skstruct.input.folds import restrict_to_fold
+from skstruct.input.formats import (
+    Format,
+    copied_lists,
+    copied_to_split,
+    label_array,
+    labels_to_split,
+    shape_predictions,
+)
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
-from skstruct.taggers.base import MAY_MISS_CHUNKS
+from skstruct.taggers.base import MAY_MISS_CHUNKS, BaseTagger
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
+from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -121,7 +131,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        A tagger, `skstruct.crfsuite.CRF`, or a Pipeline that ends in one. Labels are strings.
+        A tagger, `skstruct.crfsuite.CRF`, or a Pipeline that ends in one.
     scoring : str or callable, default="f1"
         What the threshold is to maximise, over the chunks of all folds: "f1", F-beta by its number,
         such as "f0.5" or "f2", or "precision at recall 0.8" for the best precision at a recall of
@@ -154,8 +164,8 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         Labels of the tagger.
     scheme_ : str
         Scheme of the labels of y and of `predict`: the one that the fewest labels break, of "IOB1",
-        "IOB2", "IOE1", "IOE2", "IOBES", "BILOU" and "BMES"; or "runs" for labels without prefixes,
-        where a run of a label is a chunk.
+        "IOB2", "IOE1", "IOE2", "IOBES", "BILOU" and "BMES"; or "runs" for numbers and for labels
+        without prefixes, where a run of a label is a chunk.
 
     See Also
     --------
@@ -166,6 +176,12 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
     -----
     The probabilities of perceptrons are not calibrated. A threshold is tuned for them all the same,
     but says nothing about the share of predictions that are right.
+
+    Tokens outside of the chunks that are chosen are labelled "O"; where labels are numbers, of
+    which none means that, as the estimator labels them.
+
+    Labels that a fold has not in its training part are left out of `label_cost`, `class_weight` and
+    `constraint` there, as in `CRFTaggerCV`.
 
     Examples
     --------
@@ -223,7 +239,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         X : sequences of tokens
             What the estimator takes.
         y : sequences of labels
-            Strings.
+            Strings, or numbers: then each run of a label is a chunk.
         groups : array-like of shape (n_sequences,), default=None
             For splitters that take groups, such as
             :class:`~sklearn.model_selection.GroupKFold`.
@@ -238,7 +254,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X or y is invalid, labels are not strings, y has no chunk, or a parameter is invalid.
+            If X or y is invalid, y has no chunk, or a parameter is invalid.
 
         Warns
         -----
@@ -247,19 +263,22 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         """
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
-        X, y = copied_lists(X), copied_lists(y)
-        _check_labels_and_weights(X, y, params)
-        scheme = infer_scheme(y)
+        X, y = copied_to_split(X), copied_lists(y)
+        labels = labels_to_split(X, y, is_read=isinstance(self.estimator, BaseTagger))
+        _check_weights(X, params)
+        names = _names_of(labels)
+        scheme = infer_scheme(names)
         splits = list(check_cv(self.cv).split(X, y, groups))
         if not splits:
             raise ValueError("cv has no split; pass at least one.")
         if not self.refit and len(splits) != 1:
             raise ValueError(f"refit=False needs a cv of one split, but it has {len(splits)}.")
+        data = X, y, labels, names, params
         folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(_count_fold)(
-                clone(self.estimator), X, y, train, test, thresholds, scheme, params, self.refit
+            in_process(_count_fold)(
+                number, clone(self.estimator), data, split, thresholds, scheme, self.refit
             )
-            for train, test in splits
+            for number, split in enumerate(splits)
         )
         correct, predicted, true = (sum(fold[part] for fold in folds) for part in range(3))
         if not true:
@@ -324,19 +343,25 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
 
         Returns
         -------
-        y : ndarray of shape (n_sequences,), dtype object
-            Lists of labels in the scheme of the training data.
+        y : ndarray
+            Labels in the scheme of the training data, in the shape of those that the tagger
+            predicts: an object array of lists, unless X is an array or a matrix.
         """
         check_is_fitted(self)
-        fitted, threshold = find_tagger(self.estimator_), self.best_threshold_
-        X = fitted.transform(X)
-        batch, types, *found = fitted.tagger._probable_spans(X, threshold)
-        places, probabilities, separable = found
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
-        labels = [[OUTSIDE] * length for length in np.diff(batch.offsets).tolist()]
-        for sequence, start, end, kind in places[chosen].tolist():
+        fitted = find_tagger(self.estimator_)
+        tagger, threshold = fitted.tagger, self.best_threshold_
+        found = tagger._chosen_spans(fitted.transform(X), [threshold])
+        batch, format, types, places, _ = found
+        if isinstance(types[0], str):
+            labels = [[OUTSIDE] * length for length in batch.lengths.tolist()]
+        else:
+            labels = tagger.predict(batch).tolist()
+        for _, sequence, start, end, kind in places.tolist():
             write_chunk(labels[sequence], start, end, types[kind], self.scheme_)
-        return np.fromiter(labels, dtype=object, count=len(labels))
+        if format in (Format.BATCH, Format.TOKENS):
+            return np.fromiter(labels, dtype=object, count=len(labels))
+        stacked = label_array(list(chain.from_iterable(labels)))
+        return shape_predictions(stacked, batch.offsets, format)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the chunk F1 (:func:`~skstruct.metrics.chunk_f1_score`).
@@ -354,8 +379,20 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         -------
         score : float
         """
+        X, is_read = copied_to_split(X), isinstance(self.estimator_, BaseTagger)
+        both = (_names_of(labels_to_split(X, of, is_read=is_read)) for of in (y, self.predict(X)))
         scheme = _reading(self.scheme_)
-        return chunk_f1_score(y, self.predict(X), scheme=scheme, sample_weight=sample_weight)
+        return chunk_f1_score(*both, scheme=scheme, sample_weight=sample_weight)
+
+    @property
+    def n_features_in_(self):
+        """Number of features of X, where the estimator knows it."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the features of X, where the estimator knows them."""
+        return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -365,20 +402,18 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _check_labels_and_weights(X, y, params):
-    """Check what a fold would complain of in terms of its own."""
-    if y is None:
-        raise ValueError("SpanTaggerCV requires y to be passed, but the target y is None.")
-    for i, labels in enumerate(y):
-        if isinstance(labels, str):
-            raise ValueError(
-                f"y[{i}] is {short_repr(labels)}; expected a list of labels for each sequence."
-            )
+def _check_weights(X, params):
+    """Refuse what a fold would complain of in terms of its own."""
     weight = params.get("sample_weight")
     if hasattr(weight, "__len__") and _num_samples(weight) != _num_samples(X):
         raise ValueError(
             f"sample_weight has {_num_samples(weight)} weights for {_num_samples(X)} sequences."
         )
+
+
+def _names_of(labels):
+    """Labels as strings; None stays."""
+    return [[None if label is None else str(label) for label in of_one] for of_one in labels]
 
 
 def _fit(estimator, X, y, params):
@@ -395,34 +430,61 @@ def _reading(scheme):
     return RUNS if scheme == RUNS else "conlleval"
 
 
-def _count_fold(estimator, X, y, train, test, thresholds, scheme, params, keep):
+def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
     """Fit on other folds; count the correct, predicted and true chunks of this one by threshold."""
-    params = _check_method_params(X, params, indices=train)
-    y_train, y = _safe_indexing(y, train), _safe_indexing(y, test)
-    for i, labels in zip(_safe_indexing(np.arange(_num_samples(X)), test), y, strict=True):
-        unknown = [t for t, label in enumerate(labels) if label is None]
-        if unknown:
+    X, y, labels, names, params = data
+    # Splitters may return masks instead of positions.
+    train, test = (np.arange(_num_samples(X))[part] for part in split)
+    for i in test:
+        if None in labels[i]:
             raise ValueError(
-                f"Sequence {i}, token {unknown[0]}: the label is None, but sequences that cv tests "
-                "need all labels. Leave the sequence out, or test others."
+                f"Sequence {i}, token {labels[i].index(None)}: the label is None, but sequences "
+                "that cv tests need all labels. Leave the sequence out, or test others."
             )
-    _fit(estimator, _safe_indexing(X, train), y_train, params)
+    with _errors_name_fold(number):
+        if not len(train) or not len(test):
+            raise ValueError("cv must leave sequences to learn from, and sequences to test.")
+        weighted = _weighted(X, params)
+        if not weighted[train].any():
+            raise ValueError("none of the sequences that it learns from has a weight.")
+        restrict_to_fold(estimator, labels, train, weighted)
+        of_train = _check_method_params(X, params, indices=train)
+        _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), of_train)
     fitted = find_tagger(estimator)
-    X, least = fitted.transform(_safe_indexing(X, test)), float(thresholds.min())
-    batch, types, places, probabilities, separable = fitted.tagger._probable_spans(X, least)
+    X_test = fitted.transform(_safe_indexing(X, test))
+    *_, types, places, _ = fitted.tagger._chosen_spans(X_test, thresholds)
     true = {
         (i, *chunk)
-        for i, labels in enumerate(y)
-        for chunk in extract_chunks(labels, scheme=_reading(scheme))
+        for i, sequence in enumerate(test)
+        for chunk in extract_chunks(names[sequence], scheme=_reading(scheme))
     }
-    is_true = np.array(
-        [(i, a, b, types[kind]) in true for i, a, b, kind in places.tolist()], dtype=bool
+    different, which = np.unique(places[:, 1:], axis=0, return_inverse=True)
+    is_true = [(i, a, b, str(types[kind])) in true for i, a, b, kind in different.tolist()]
+    of_places = np.array(is_true, dtype=float)[which.ravel()]
+    correct, predicted = (
+        np.bincount(places[:, 0], weights, minlength=len(thresholds))
+        for weights in (of_places, None)
     )
-    counts = np.empty((2, len(thresholds)))
-    for number, threshold in enumerate(thresholds):
-        chosen = choose_spans(places, probabilities, batch.offsets, threshold, separable)
-        counts[:, number] = (chosen & is_true).sum(), chosen.sum()
-    return *counts, len(true), None if keep else estimator
+    return correct, predicted, len(true), None if keep else estimator
+
+
+@contextmanager
+def _errors_name_fold(number):
+    """Context in which errors begin with the number of the fold."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Fold {number}: {error}") from error
+
+
+def _weighted(X, params):
+    """True for each sequence that has a weight."""
+    weighted = np.ones(_num_samples(X), bool)
+    for name, weight in params.items():
+        is_weight = name.rpartition("__")[2] == "sample_weight"
+        if is_weight and np.ndim(weight) == 1 and len(weight) == len(weighted):
+            weighted &= np.asarray(weight) > 0
+    return weighted
 
 
 def _thresholds(thresholds):

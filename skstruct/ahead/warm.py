@@ -11,6 +11,7 @@ from numba.core.bytecode import FunctionIdentity
 
 from skstruct.ahead.workload import estimators, run_step, steps
 from skstruct.compiled.cache import loaded_kernels, mark_native
+from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import set_module
 
 
@@ -73,7 +74,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
     with warnings.catch_warnings():
         # joblib replaces a process whose memory has grown, as it does when much is compiled.
         warnings.filterwarnings("ignore", "A worker stopped while", UserWarning)
-        found = parallel(joblib.delayed(_run)(step, native) for step in chosen)
+        found = parallel(in_process(_run)(step, native) for step in chosen)
     counts = sum(found, Counter())
     if native:
         mark_native()

@@ -27,6 +27,7 @@ from skstruct.chain.protocol import (
     chain_factors,
     collect,
     edges_of,
+    factor,
     factors_of,
     finish,
     forbidding,
@@ -457,6 +458,21 @@ def listed_forbidding(factors):
     return ListedFactors(edges, shift, default, linear, linear_t, factors.safe, True)
 
 
+@inner_lean_jit
+def place_leaving(edges, i, s):
+    """Position of a transition in the order of `Leaving`; -1 if it is not listed."""
+    leaving = edges.leaving
+    place = first_at_least(s, leaving.into, leaving.indptr[i], leaving.indptr[i + 1])
+    return place if place < leaving.indptr[i + 1] and leaving.into[place] == s else -1
+
+
+@factor.of(ListedFactors)
+def listed_factor(factors, t, i, s):
+    """Factor of a listed transition, or that of all others into the label."""
+    place = place_leaving(factors.edges, i, s)
+    return factors.linear[place] if place >= 0 else factors.default[s]
+
+
 @add_shift.of(ListedFactors)
 def listed_add_shift(factors, t, row):
     """Add the largest score into each label."""
@@ -576,14 +592,6 @@ def growing_zero_counts(edges, length):
 def growing_add_edge(edges, counts, t, i, s, weight):
     """Add to an entry of the matrix."""
     counts[i, s] += weight
-
-
-@inner_lean_jit
-def place_leaving(edges, i, s):
-    """Position of a transition in the order of `Leaving`; -1 if it is not listed."""
-    leaving = edges.leaving
-    place = first_at_least(s, leaving.into, leaving.indptr[i], leaving.indptr[i + 1])
-    return place if place < leaving.indptr[i + 1] and leaving.into[place] == s else -1
 
 
 @add_edge.of(Listed)

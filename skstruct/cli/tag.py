@@ -10,7 +10,7 @@ from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 
 import click
-from joblib import Parallel, delayed
+from joblib import Parallel
 
 from skstruct.cli.answers import Details, answer
 from skstruct.cli.layout import layout_for, layout_options
@@ -27,6 +27,7 @@ from skstruct.cli.plain import check_takes_words, read_texts, tokenizer_option, 
 from skstruct.cli.text import comments_in, read_sequences, write_columns, write_object
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.utils.files import check_writable, replaced
+from skstruct.utils.parallel import in_process
 
 
 @click.command(short_help="Tag text, or rerank candidates.")
@@ -146,7 +147,7 @@ def _tagged(files, path, texts, jobs):
         return
     parallel = Parallel(n_jobs=min(jobs, len(files)), return_as="generator")
     try:
-        yield from parallel(delayed(_tag_file)(path, *file, texts) for file in files)
+        yield from parallel(in_process(_tag_file)(path, *file, texts) for file in files)
     except BrokenExecutor:
         raise OSError("A process of -j was killed, perhaps for want of memory.") from None
 

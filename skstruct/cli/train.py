@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import click
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
@@ -43,8 +43,10 @@ from skstruct.cli.options import (
 )
 from skstruct.cli.output import Log, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
+from skstruct.input.folds import restrict_to_fold
 from skstruct.input.schemes import SCHEMES, in_standard_spelling, infer_scheme
 from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
+from skstruct.utils.parallel import in_process
 
 
 @click.command(short_help="Train a tagger or a reranker.")
@@ -360,7 +362,7 @@ def _cross_validate(plan, model, sequences):
         for parts in KFold(plan.cv).split(sequences)
     )
     parallel = Parallel(n_jobs=plan.jobs)
-    scores = np.array(parallel(delayed(_score_of_fold)(model, scorer, *fold) for fold in folds))
+    scores = np.array(parallel(in_process(_score_of_fold)(model, scorer, *fold) for fold in folds))
     for number, score in enumerate(scores, start=1):
         write_line(f"fold {number}: {name} {score:.4f}")
     write_line(f"mean: {name} {scores.mean():.4f} (standard deviation {scores.std():.4f})")
@@ -372,6 +374,9 @@ def _score_of_fold(model, scorer, train, test):
     for part in (train, test):
         baseline = baselines_of(part)
         params.append({} if baseline is None else {"baseline_score": baseline})
+    if scorer is not None:
+        labels = [sequence.y for part in (train, test) for sequence in part]
+        restrict_to_fold(estimator, labels, range(len(train)))
     with errors_name_lines(train):
         estimator.fit(*_X_y(model, train), **params[0])
     with errors_name_lines(test):

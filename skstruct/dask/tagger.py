@@ -331,6 +331,13 @@ class DaskTagger(Persistent, BaseEstimator):
     def __getstate__(self):
         return {**super().__getstate__(), "client": None}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        # Bags and lists of partitions.
+        tags.input_tags.two_d_array = False
+        return tags
+
 
 # Partitions
 

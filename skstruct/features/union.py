@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Self
 
 from sklearn.pipeline import FeatureUnion
+from sklearn.utils import get_tags
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import ReturnsBatches, SequenceBatch
@@ -153,6 +154,14 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     # It is fitted if its parts are: it learns nothing of its own.
     __sklearn_is_fitted__ = FeatureUnion.__sklearn_is_fitted__
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        for _, transformer in self.transformer_list:
+            if not isinstance(transformer, str):
+                # They read the same X.
+                tags.input_tags = get_tags(transformer).input_tags
+        return tags
 
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
 from skstruct.frames import columns_of_sequences, is_frame
-from skstruct.matrices import as_rows, refuse_times, to_csr
+from skstruct.matrices import as_rows, refuse_times, to_csr, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
 from skstruct.utils.messages import place, short_repr
@@ -49,6 +49,13 @@ def copied_lists(values):
     if not isinstance(values, (list, tuple, Iterator)):
         return values
     return [list(v) if isinstance(v, (list, Iterator)) else v for v in list(values)]
+
+
+def copied_to_split(X):
+    """Copy of X as `copied_lists` makes it, from which sequences can be selected."""
+    if sp.issparse(X) and X.format in ("bsr", "coo", "dia"):
+        return to_csr(X, place="Sequence {}, token 0".format)
+    return copied_lists(X)
 
 
 def read_format(X, n_features=None, n_transition_features=None):
@@ -352,7 +359,7 @@ def _flatten_rows(y, offsets, name, partial):
     if given and all(isinstance(label, str) for label in given):
         y = label_array(list(given))
     y = column_or_1d(y, warn=True)
-    _check_count(y, offsets, name)
+    _check_count(y, len(offsets) - 1, name)
     labels = y.tolist()
     if y.dtype == object:
         _check_label_types(labels, offsets, partial, name)
@@ -366,24 +373,86 @@ def _flatten_rows(y, offsets, name, partial):
 
 def _flatten_sequences(y, offsets, name, partial):
     """Labels of all sequences, concatenated, and their dtype: None, for numpy to choose."""
+    labels = []
+    lists = _label_lists(y, len(offsets) - 1, name)
+    for i, (sequence, length) in enumerate(zip(lists, np.diff(offsets).tolist(), strict=True)):
+        if len(sequence) != length:
+            raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
+        labels.extend(sequence)
+    _check_label_types(labels, offsets, partial, name)
+    return labels, None
+
+
+def _label_lists(y, n_sequences, name):
+    """A list of labels for each sequence."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = copied_lists(_as_list(y.to_numpy() if is_frame(y) else y))
-    _check_count(y, offsets, name)
-    labels = []
-    for i, (sequence, length) in enumerate(zip(y, np.diff(offsets).tolist(), strict=True)):
+    _check_count(y, n_sequences, name)
+    lists = []
+    for i, sequence in enumerate(y):
         sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise ValueError(
                 f"Sequence {i}: its labels must be a list with one label for each token, "
                 f"got {short_repr(sequence)}."
             )
-        sequence = list(sequence)
-        if len(sequence) != length:
-            raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
-        labels.extend(sequence)
-    _check_label_types(labels, offsets, partial, name)
-    return labels, None
+        lists.append(list(sequence))
+    return lists
+
+
+def labels_to_split(X, y, *, is_read=True):
+    """Labels of each sequence, checked before an estimator splits X and y into folds.
+
+    Parameters
+    ----------
+    X : sequences of tokens
+        What the estimator inside takes.
+    y : sequences of labels
+        None where a label is unknown.
+    is_read : bool, default=True
+        False if steps of a pipeline may read X first, so that it need not be in a format of the
+        taggers.
+
+    Returns
+    -------
+    labels : list of list
+        A label for each row in a list of its own, if X has two dimensions.
+
+    Raises
+    ------
+    ValueError
+        As a tagger's `fit` does, as far as that can be told before X is read.
+    """
+    format = _format_to_split(X, is_read)
+    n_sequences = _num_samples(X)
+    if n_sequences == 0:
+        raise ValueError("Found an empty batch: at least one sequence is required.")
+    if y is None:
+        raise ValueError("This tagger requires y to be passed, but the target y is None.")
+    if format is Format.ROWS:
+        labels, _ = _flatten_rows(y, np.arange(n_sequences + 1), "y", True)
+        return [[label] for label in labels]
+    lists = _label_lists(y, n_sequences, "y")
+    offsets = to_offsets(list(map(len, lists)))
+    if is_read:
+        lengths = [_num_samples(sequence) for sequence in X]
+        offsets = to_offsets(lengths)
+        _flatten_sequences(lists, offsets, "y", True)
+    _check_label_types(list(chain.from_iterable(lists)), offsets, True, "y")
+    return lists
+
+
+def _format_to_split(X, is_read):
+    """Format of X; None if it is in none of those that taggers read."""
+    if not is_read and (X is None or isinstance(X, (str, bytes)) or not hasattr(X, "__len__")):
+        raise ValueError(f"X is {short_repr(X)}; expected a batch: a list of sequences.")
+    try:
+        return read_format(X)[0]
+    except ValueError:
+        if is_read:
+            raise
+        return None
 
 
 def _as_list(y):
@@ -394,9 +463,9 @@ def _as_list(y):
     return list(y) if isinstance(y, Iterator) else y
 
 
-def _check_count(y, offsets, name):
-    if len(y) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} sequences, but {name} has labels for {len(y)}.")
+def _check_count(y, n_sequences, name):
+    if len(y) != n_sequences:
+        raise ValueError(f"X has {n_sequences} sequences, but {name} has labels for {len(y)}.")
 
 
 def _first_label(labels):

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from skstruct.decoding import make_search, nbest_labels
-from skstruct.input.constraints import clamp
+from skstruct.chain.through import best_through
+from skstruct.decoding import with_list
 from skstruct.input.training_set import batch_rows
 from skstruct.inspection.models import check_index, find_tagger, require
 from skstruct.matrices import read_only, to_csr
@@ -138,7 +138,7 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     fitted, batch = _take_sequence(estimator, X, index, token)
     best = fitted.codes(fitted.tagger.predict(batch)[0])
     if label is None:
-        others, _ = _best_by_label(fitted, batch, token)
+        others, _ = _best_by_label(fitted, batch, token, [])
         others[best[token]] = -np.inf
         codes = [best[token], int(others.argmax())]
     elif isinstance(label, (tuple, list)) and len(label) == 2:
@@ -341,7 +341,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     label = fitted.tagger.predict(batch)[0][token]
     row = sp.csr_matrix(batch.X[token : token + 1])
     weights = fitted.coef()[:, row.indices] * row.data
-    through, _ = _best_by_label(fitted, batch, token)
+    through, _ = _best_by_label(fitted, batch, token, [])
     for differences, chosen in _candidates(through, weights, classes.index(label)):
         without = _without(batch, token, row.indices[chosen])
         new_label = fitted.tagger.predict(without)[0][token]
@@ -393,24 +393,22 @@ def _best_by_label(fitted, batch, token, codes=None):
     batch : SequenceBatch
     token : int
     codes : list of int, default=None
-        Codes of the labels. By default those of all.
+        Codes of the labels. By default those of all; if there are none, only scores are computed.
 
     Returns
     -------
     scores : ndarray of shape (n_codes,)
         Minus infinity where no labelling is possible.
+        With an empty list of `codes`, those of all labels.
     paths : ndarray of shape (n_codes, length)
         Codes of the labels.
     """
-    codes = np.arange(len(fitted.tagger.classes_)) if codes is None else np.array(codes)
-    copies = batch[np.zeros(len(codes), np.int64)]
-    known = np.full((len(codes), batch.n_rows), -1)
-    known[:, token] = codes
-    rows, chain = batch_rows(copies), read_only(fitted.tagger._chain())
-    rows, chain = clamp(rows, chain, known.ravel())
-    search = make_search(1, "astar", 1)
-    codes, scores, _ = nbest_labels(rows, copies.offsets, chain, search, n_jobs=1)
-    return scores[:, 0], codes[0].reshape(known.shape)
+    n_labels = len(fitted.tagger.classes_)
+    codes = np.arange(n_labels) if codes is None else np.array(codes, np.int64)
+    scores, paths = np.empty(n_labels), np.zeros((len(codes), batch.n_rows), np.int32)
+    chain = with_list(read_only(fitted.tagger._chain()), "best")
+    best_through(batch_rows(batch), batch.offsets, chain, token, codes, scores, paths)
+    return scores[codes] if len(codes) else scores, paths
 
 
 def _take_sequence(estimator, X, index, token=0):

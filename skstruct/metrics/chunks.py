@@ -209,11 +209,11 @@ def reading_of_labels(classes):
 
     Parameters
     ----------
-    classes : tuple of str
+    classes : tuple of str or of int
 
     Returns
     -------
-    types : tuple of str
+    types : tuple
         Types of chunks, sorted.
     reading : Reading
     separable : ndarray of shape (n_types,), dtype bool

@@ -10,22 +10,29 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from joblib import Parallel, delayed
+from joblib import Parallel
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skstruct.input.formats import copied_lists, read_format, shape_predictions
+from skstruct.input.folds import restrict_to_fold
+from skstruct.input.formats import (
+    copied_lists,
+    copied_to_split,
+    labels_to_split,
+    read_format,
+    shape_predictions,
+)
 from skstruct.input.schemes import are_chunk_labels
-from skstruct.matrices import to_csr, to_offsets
+from skstruct.matrices import to_offsets
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.declared import Count, Labels, Part
 from skstruct.utils.messages import short_repr
+from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context, part_of_fit
 from skstruct.utils.transaction import draft_of, reads_one_fit
@@ -195,7 +202,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             If X, y, a parameter or what `features` or `cost` returns is invalid, or if no n-best
             list has label sequences that differ in cost. The message names the sequence.
         """
-        X, y = _readable(X), copied_lists(y)
+        X, y = copied_to_split(X), copied_lists(y)
         with draft_of(self) as draft:
             draft._fit_draft(X, y)
         return self
@@ -203,6 +210,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
     @fit_context(prefer_skip_nested_validation=False)
     def _fit_draft(self, X, y):
         # Before the tagger is fitted, which may take long.
+        labels = labels_to_split(X, y)
         folds = _folds(self.cv, X, y)
         numbers = [i for _, held in folds for i in held]
         if self.cost == "chunk_f1":
@@ -210,7 +218,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         tasks = FitTasks.of(self, X, y, 3)
         self.tagger_ = self._fit_part(tasks, "fit-tagger", clone(self.tagger), X, y)
         self.classes_ = self.tagger_.classes_
-        groups, costs = self._cross_fitted(X, y, folds, tasks)
+        groups, costs = self._cross_fitted(X, y, labels, folds, tasks)
         informative = [max(c) > min(c) for c in costs]
         self.n_groups_ = sum(informative)
         if self.n_groups_ == 0:
@@ -242,7 +250,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             As from the tagger's `predict`.
         """
         check_is_fitted(self)
-        X = _readable(X)
+        X = copied_to_split(X)
         lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
         numbers = range(len(lists))
         groups = self._groups(X, lists, numbers)
@@ -253,6 +261,16 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         stacked = [label for sequence in labels for label in sequence]
         stacked = np.array(stacked, self.classes_.dtype)
         return shape_predictions(stacked, offsets, read_format(X)[0])
+
+    @property
+    def n_features_in_(self):
+        """Number of features of X, as of the tagger."""
+        return self.tagger_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the features of X, where the tagger knows them."""
+        return self.tagger_.feature_names_in_
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.
@@ -277,14 +295,14 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         with part_of_fit(tasks and tasks.part(name), estimator, self):
             return estimator.fit(X, y)
 
-    def _cross_fitted(self, X, y, folds, tasks):
+    def _cross_fitted(self, X, y, labels, folds, tasks):
         """Candidates of all sequences and their costs, by taggers not trained on them."""
         task = tasks and tasks.part("cross-fit", len(folds))
         contexts = [task and task.subcontext("fold", task_id=k) for k in range(len(folds))]
         model = self.tagger, self.n_best, self if task else None
         with part_of_fit(task, None, self):
             parts = Parallel(n_jobs=self.n_jobs)(
-                delayed(_lists_of_fold)(*model, X, y, train, held, context)
+                in_process(_lists_of_fold)(*model, X, y, labels, train, held, context)
                 for (train, held), context in zip(folds, contexts, strict=True)
             )
         groups, costs = [], []
@@ -362,8 +380,8 @@ def chunk_cost(y_true, y_pred):
     return 1.0 - 2.0 * len(true & found) / (len(true) + len(found))
 
 
-def _lists_of_fold(tagger, n_best, reranker, X, y, train, held, context):
-    tagger = clone(tagger)
+def _lists_of_fold(tagger, n_best, reranker, X, y, labels, train, held, context):
+    tagger = restrict_to_fold(clone(tagger), labels, train)
     with part_of_fit(context, tagger, reranker):
         tagger.fit(_safe_indexing(X, train), _safe_indexing(y, train))
     return tagger.predict_nbest(_safe_indexing(X, held), n_best=n_best)
@@ -391,13 +409,6 @@ def _errors_name_sequences(numbers):
         raise ValueError(f"Sequence {numbers[int(group[1])]}{rest}") from error
 
 
-def _readable(X):
-    """X that can be read several times, sequence by sequence."""
-    if sp.issparse(X) and X.format in ("bsr", "coo", "dia"):
-        return to_csr(X, place="Sequence {}, token 0".format)
-    return copied_lists(X)
-
-
 def _check_chunks(y, numbers):
     """Raise a ValueError that names a sequence, of some numbers, whose labels are no chunks'."""
     for i in numbers:
@@ -415,13 +426,7 @@ def _check_chunks(y, numbers):
 
 def _folds(cv, X, y):
     """Training and held-out sequences of each fold; a ValueError if they are invalid."""
-    # Refuses what is no batch.
-    read_format(X)
     n_sequences = _num_samples(X)
-    if y is None:
-        raise ValueError("NBestReranker requires y to be passed, but the target y is None.")
-    if _num_samples(y) != n_sequences:
-        raise ValueError(f"X has {n_sequences} sequences, but y has labels for {_num_samples(y)}.")
     folds, found = cv, []
     if hasattr(cv, "split") or not isinstance(cv, Iterable):
         try:

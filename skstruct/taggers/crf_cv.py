@@ -1,7 +1,7 @@
 """Conditional random fields whose penalties are chosen by cross-validation, along paths."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator
 from copy import copy
 from inspect import signature
 from numbers import Integral, Real
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_method_params
 
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
-from skstruct.input.costs import read_label_cost
+from skstruct.input.folds import params_of_fold
 from skstruct.input.formats import Format, copied_lists
 from skstruct.input.training_set import classes_that_occur
 from skstruct.learning import lbfgs
@@ -398,6 +398,10 @@ class CRFTaggerCV(BaseTagger):
         if not splits:
             raise ValueError("cv has no split: there is nothing to score.")
         splits = [(train, test[weight[test] > 0]) for train, test in splits]
+        for i, (train, test) in enumerate(splits):
+            if not len(test) or not weight[train].any():
+                what = "learns from" if len(test) else "tests"
+                raise ValueError(f"Fold {i}: none of the sequences that it {what} has a weight.")
         tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
         n = self.n_splits_ = len(splits)
 
@@ -461,17 +465,7 @@ class CRFTaggerCV(BaseTagger):
         Labels that it lacks are none of the model's.
         """
         classes, labels = classes_that_occur(self.classes_, part.labels)
-        constraint, class_weight = self.constraint, self.class_weight
-        kept = np.unique(part.labels[part.labels >= 0])
-        if constraint is not None and not isinstance(constraint, str):
-            constraint = np.asarray(constraint)[np.ix_(kept, kept)]
-        cost = self.label_cost
-        if cost is not None:
-            cost = read_label_cost(cost, self.classes_)[np.ix_(kept, kept)]
-        if isinstance(class_weight, Mapping):
-            known = set(classes.tolist())
-            class_weight = {name: w for name, w in class_weight.items() if name in known}
-        of_labels = {"constraint": constraint, "label_cost": cost, "class_weight": class_weight}
+        of_labels = params_of_fold(self, self.classes_, np.unique(part.labels[part.labels >= 0]))
         fold = self._tagger(1.0, 0.0, **of_labels)
         fold.set_params(tol=self.search_tol, n_jobs=None, verbose=0)
         vars(fold).update({name: value for name, value in vars(self).items() if name in _OF_X})
@@ -552,7 +546,9 @@ def _to_split(values):
         return values
     if is_frame(values):
         return values
-    return np.asarray(values) if hasattr(values, "__array__") else list(values)
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    return list(values) if isinstance(values, Iterator) else values
 
 
 def _moments(name, columns):

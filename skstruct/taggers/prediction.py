@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS
 from skstruct.chain.search import SEARCHES
-from skstruct.chain.spans import choose_spans
 from skstruct.decoding import best_labels, make_search, marginals, nbest_labels, probable_spans
 from skstruct.input.constraints import (
     check_decoded,
@@ -35,7 +34,7 @@ from skstruct.taggers.short import (
     search_few,
     weigh_few,
 )
-from skstruct.utils.messages import check_choice, check_count, short_repr
+from skstruct.utils.messages import check_choice, check_count
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import reads_one_fit
 
@@ -244,7 +243,7 @@ class LinearChainMixin:
 
         Labels are read as :func:`~skstruct.metrics.chunk_f1_score` reads them by default. Where
         they are not those of a scheme (``"B-LOC"``), a run of the same label is a chunk, and
-        ``"O"`` is outside of all.
+        ``"O"`` is outside of all. Of labels that are numbers, each run is a chunk.
 
         The probabilities of a CRF are those that it was trained for. The scores of a perceptron
         have no natural scale: its threshold is a number to be tuned, not a probability.
@@ -267,7 +266,7 @@ class LinearChainMixin:
         Raises
         ------
         ValueError
-            If `threshold` is not a number from 0 to 1, labels are not strings, and as in `predict`.
+            If `threshold` is not a number from 0 to 1, and as in `predict`.
 
         See Also
         --------
@@ -283,39 +282,40 @@ class LinearChainMixin:
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a number from 0 to 1, got {threshold!r}.")
-        batch, types, *found = self._probable_spans(X, float(threshold), known)
-        places, probabilities, separable = found
-        chosen = choose_spans(places, probabilities, batch.offsets, float(threshold), separable)
+        batch, _, types, places, probabilities = self._chosen_spans(X, [float(threshold)], known)
         result = np.empty(len(batch), dtype=object)
         for i in range(len(batch)):
             result[i] = []
-        for place, p in zip(places[chosen].tolist(), probabilities[chosen].tolist(), strict=True):
-            sequence, start, end, kind = place
+        for place, p in zip(places.tolist(), probabilities.tolist(), strict=True):
+            _, sequence, start, end, kind = place
             result[sequence].append(Span(start, end, types[kind], min(p, 1.0)))
         return result
 
-    def _probable_spans(self, X, least, known=None):
-        """Read X and find the spans that are more probable than `least`.
+    def _chosen_spans(self, X, thresholds, known=None):
+        """Read X and choose spans, by some thresholds in rising order, as `predict_spans` does.
 
-        Returns the batch, the types, places and probabilities (`probable_spans`), and for each type
-        whether a chunk of it can be told from one right before it.
+        Returns the batch, the format of X, the types of chunks, and places and probabilities as
+        `probable_spans` does.
         """
+        return self._search_spans(X, known, thresholds[0], thresholds)
+
+    def _probable_spans(self, X, least, known=None):
+        """Find all spans that are more probable than `least`; return what `_chosen_spans` does."""
+        return self._search_spans(X, known, least, ())
+
+    def _search_spans(self, X, known, least, thresholds):
         check_is_fitted(self)
-        classes = self.classes_.tolist()
-        if not all(isinstance(label, str) for label in classes):
-            raise ValueError(
-                f"Labels must be strings for spans, but {short_repr(classes[0])} is a number."
-            )
-        types, reading, separable = reading_of_labels(tuple(classes))
+        types, reading, separable = reading_of_labels(tuple(self.classes_.tolist()))
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         forbids = known is not None or possible is not None
+        how = {"reading": reading, "separable": separable, "thresholds": thresholds}
         *found, log_partition = probable_spans(
-            rows, batch.offsets, chain, self.n_jobs, forbids=forbids, reading=reading, least=least
+            rows, batch.offsets, chain, self.n_jobs, forbids=forbids, least=least, **how
         )
         _require_labellings(log_partition, known, possible)
         check_log_partition(log_partition)
-        return batch, types, *found, separable
+        return batch, format, types, *found
 
     def score(self, X, y, sample_weight=None) -> float:
         """Compute the token accuracy.

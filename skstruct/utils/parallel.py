@@ -5,18 +5,23 @@ and on the number of jobs, and partial results are combined in order: the same `
 bit-identical results.
 """
 
+import os
 import threading
+import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
+from joblib import cpu_count, delayed, effective_n_jobs
 
 # Work of a kernel between two checks for an interrupt, in pairs of labels: 0.1 to 0.9 s.
 _WORK_AT_ONCE = 2e9
 # More threads would only take memory.
 _MAX_THREADS = 256
+# A process looks so often whether its parent is still there.
+_SECONDS_BETWEEN_LOOKS = 0.2
 # In each thread of a pool the event `cancelled`, set when another one fails or is interrupted.
 _thread = threading.local()
 
@@ -97,6 +102,34 @@ def run_tasks(function, n_tasks, n_jobs):
         return [function(number) for number in range(n_tasks)]
     with _thread_pool(n_threads) as pool:
         return list(pool.map(function, range(n_tasks)))
+
+
+def in_process(function):
+    """Tasks of `joblib.Parallel`, as `joblib.delayed` makes them, that end when this process does.
+
+    A process of joblib notices only after its task, which may be a fit of minutes, that nobody
+    waits for the result: the process that started it was killed.
+    """
+    return partial(delayed(_call_with_parent), os.getpid(), function)
+
+
+def _call_with_parent(parent, function, *args, **kwargs):
+    # Without processes, or in those of a cluster, there is no such parent.
+    if os.getpid() != parent == os.getppid():
+        _end_with(parent)
+    return function(*args, **kwargs)
+
+
+@cache
+def _end_with(parent):
+    """Start a thread that ends this process soon after its parent has gone."""
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

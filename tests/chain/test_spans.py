@@ -1,5 +1,6 @@
 """Probabilities of spans, and the spans chosen, against all labellings of a sequence."""
 
+import tracemalloc
 import warnings
 from itertools import combinations, groupby, pairwise
 
@@ -86,9 +87,9 @@ def probabilities_by_enumeration(tagger, X, known=None):
 
 
 def probabilities(tagger, X, known=None):
-    batch, types, places, found, _ = tagger._probable_spans(X, 0.0, known)
+    batch, _, types, places, found = tagger._probable_spans(X, 0.0, known)
     result = [{} for _ in range(len(batch))]
-    for (i, start, end, kind), p in zip(places.tolist(), found.tolist(), strict=True):
+    for (_, i, start, end, kind), p in zip(places.tolist(), found.tolist(), strict=True):
         result[i][start, end, types[kind]] = p
     return result
 
@@ -149,6 +150,42 @@ def test_many_labels():
     tagger.transition_ = np.where(few, tagger.transition_, 0.0)
     X = SequenceBatch.from_lengths(X.X[:3], [2, 1])
     assert_same_probabilities(probabilities(tagger, X), probabilities_by_enumeration(tagger, X))
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "IOBES", "runs"])
+@pytest.mark.parametrize("forbid", [False, True])
+def test_listed_transitions(scheme, forbid):
+    """More than a hundred labels, few of whose transitions have a weight, against a dense chain."""
+    letters = {"IOB2": "BI", "IOBES": "BIES", "runs": " "}[scheme]
+    kinds = [f"T{i:02}" for i in range(120 // len(letters))]
+    labels = ["O", *(f"{letter}-{kind}".strip(" -") for kind in kinds for letter in letters)]
+    tagger, X, _ = fitted(labels, scale=3.0)
+    rng, k = np.random.default_rng(1), len(labels)
+    few = rng.random((k, k)) < 0.02
+    few |= [[i[1:] == j[1:] and i[0] in "BI" and j[0] in "IE" for j in labels] for i in labels]
+    tagger.transition_ = np.where(few, tagger.transition_, -np.inf if forbid else 0.0)
+    tagger.transition_[0] = 0.0
+    found = probabilities(tagger, X)
+    assert sum(p > 1e-12 for spans in found for p in spans.values()) > 100
+    # With a weight of its own, each transition is in the matrix.
+    tagger.transition_ = tagger.transition_ + 1e-13 * rng.random((k, k))
+    assert_same_probabilities(found, probabilities(tagger, X))
+
+
+def test_memory_for_all_spans_of_a_long_sequence_is_bounded():
+    """At threshold 0, thousands of spans begin at each token."""
+    labels = ["O", "B-A", "I-A"]
+    tagger, X, _ = fitted(labels)
+    for name in ("coef_", "transition_", "start_", "end_"):
+        setattr(tagger, name, np.zeros(getattr(tagger, name).shape))
+    tagger.transition_[1:, 2] = 3.0
+    X = [np.zeros((3000, 3))]
+    tracemalloc.start()
+    (found,) = tagger.predict_spans(X, threshold=0.0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found
+    assert most < 3e6
 
 
 LONE = ["I-A", "I-B", "O"]
@@ -215,9 +252,13 @@ def test_thresholds_that_are_none(threshold):
 
 
 def test_labels_that_are_numbers():
-    tagger = CRFTagger().fit([np.eye(2)], [[0, 1]])
-    with pytest.raises(ValueError, match="Labels must be strings for spans, but 0 is a number"):
-        tagger.predict_spans([np.eye(2)])
+    """Each run of a number is a chunk, also of zero."""
+    tagger = CRFTagger(l2=0.1).fit([np.eye(2)[[0, 0, 1]]], [[0, 0, 1]])
+    (found,) = tagger.predict_spans([np.eye(2)[[0, 0, 1]]])
+    assert [tuple(span[:3]) for span in found] == [(0, 2, 0), (2, 3, 1)]
+    names = CRFTagger(l2=0.1).fit([np.eye(2)[[0, 0, 1]]], [["a", "a", "b"]])
+    (same,) = names.predict_spans([np.eye(2)[[0, 0, 1]]])
+    assert [span.probability for span in same] == [span.probability for span in found]
 
 
 def test_a_sequence_without_a_possible_labelling():

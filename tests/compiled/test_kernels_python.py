@@ -39,7 +39,7 @@ from skstruct.chain.protocol import chain_factors, factors_of, finish, zero_coun
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
-from skstruct.chain.spans import choose_spans, find_spans
+from skstruct.chain.spans import Paths, Task, find_spans, paths_inside
 from skstruct.compiled import keys, rows
 from skstruct.compiled.rows import sort_rows
 from skstruct.decoding import make_search
@@ -409,12 +409,14 @@ def spans():
         chain = Chain(rng.normal(size=(2, 4)), transition, *rng.normal(size=(3, 4)))
         given = as_rows(rng.normal(size=(17, 2))), offsets, 0, 3, chain
         factors, log_z = chain_factors(chain), np.empty(3)
-        places, p = find_spans(*given, factors, reading, 0.0, log_z)
-        found[f"spans-{name}-places"], found[f"spans-{name}-probabilities"] = places, p
+        paths = tuple(Paths(*paths_inside(factors.edges, reading, 2, t)) for t in range(3))
+        for number, thresholds in enumerate(([], [0.1, 0.2])):
+            task = Task(reading, *np.ones((2, 4), bool), np.array([True, False]), 0.1 * number,
+                        np.array(thresholds))  # fmt: skip
+            places, p = find_spans(*given, factors, task, paths, log_z)
+            found[f"spans-{name}-{number}-places"] = places
+            found[f"spans-{name}-{number}-probabilities"] = p
         found[f"spans-{name}-log-partition"] = log_z
-        found[f"spans-{name}-chosen"] = choose_spans(
-            places, p, offsets, 0.2, np.array([True, False])
-        )
     return found
 
 

@@ -143,6 +143,36 @@ def test_alternatives_against_enumeration(seed, length, constrained, order):
             assert path_score(tagger, batch, tuple(row.labelling)) == pytest.approx(row.score)
 
 
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 2))
+def test_alternatives_are_those_of_decoding_with_a_known_label(seed, length, order):
+    """To the last label where scores are equal: weights are small integers."""
+    tagger, batch = random_tagger(seed, length, order=order)
+    for name in ("coef_", "transition_", "intercept_", "start_", "end_", "transition2_"):
+        if hasattr(tagger, name):
+            setattr(tagger, name, np.round(getattr(tagger, name) / 3))
+    batch = SequenceBatch(np.round(batch.X), batch.offsets)
+    for t in range(length):
+        table = label_alternatives(tagger, batch, token=t)
+        for row in table.itertuples():
+            known = [[row.label if u == t else None for u in range(length)]]
+            ((best,),) = tagger.predict_nbest(batch, 1, known=known)
+            assert (row.labelling, row.score) == (best.labels, best.score)
+
+
+def test_alternatives_among_many_labels():
+    """Transitions are listed, and each pass serves all labels."""
+    tagger, batch = random_tagger(0, 5, n_labels=130)
+    few = np.random.default_rng(0).random((130, 130)) < 0.02
+    tagger.transition_ = np.where(few, tagger.transition_, 0.0)
+    table = label_alternatives(tagger, batch, token=2)
+    assert len(table) == 130
+    for row in table.iloc[::20].itertuples():
+        known = [[None, None, row.label, None, None]]
+        ((best,),) = tagger.predict_nbest(batch, 1, known=known)
+        assert row.labelling == best.labels
+        assert row.score == pytest.approx(best.score)
+
+
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 2))
 def test_differences_add_up_to_the_margin(seed, length, order):
     tagger, batch = random_tagger(seed, length, order=order)

@@ -13,7 +13,7 @@ import sklearn_crfsuite.metrics
 from helpers.seeds import global_seed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.base import ClassifierMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -42,15 +42,46 @@ from skstruct import (
     SDCACRF,
     CRFTagger,
     CRFTaggerCV,
+    EmbeddingVectorizer,
+    HashingTemplateVectorizer,
+    NBestReranker,
+    PerceptronReranker,
     PerceptronTagger,
     SequenceBatch,
+    SequenceUnion,
     SequenceVectorizer,
+    SGDReranker,
+    SpanTaggerCV,
+    TemplateVectorizer,
+    TruncatedGradientReranker,
+    VRDAReranker,
+    WordVectorizer,
+    crfsuite,
+    dask,
     metrics,
 )
 from skstruct.taggers.base import BaseTagger
 
 EXPORTED = [getattr(skstruct, name) for name in skstruct.__all__]
 EVERY_TAGGER = [c() for c in EXPORTED if isinstance(c, type) and issubclass(c, BaseTagger)]
+EVERY_TAGGER.append(crfsuite.OnlineCRF())
+# All others; those whose X is never a matrix say so in their tags, and scikit-learn leaves them be.
+OTHERS = [
+    EmbeddingVectorizer({"a": [1.0]}),
+    HashingTemplateVectorizer("U:%x[0,0]"),
+    NBestReranker(CRFTagger()),
+    PerceptronReranker(),
+    SGDReranker(),
+    SequenceUnion([("dicts", SequenceVectorizer())]),
+    SequenceVectorizer(),
+    SpanTaggerCV(CRFTagger()),
+    TemplateVectorizer("U:%x[0,0]"),
+    TruncatedGradientReranker(),
+    VRDAReranker(),
+    WordVectorizer(),
+    crfsuite.CRF(),
+    dask.DaskTagger(CRFTagger()),
+]
 TAGGERS = [CRFTagger(l2=0.5, tol=1e-3), PerceptronTagger(max_iter=5, tol=None, random_state=0)]
 
 
@@ -107,7 +138,7 @@ def expected_failures(estimator):
     that come to the minimum; the exponentiated gradient comes to within rounding of the dual only.
     """
     exact = isinstance(estimator, CRFTagger) and estimator.solver in ("lbfgs", "sag")
-    if exact or isinstance(estimator, (SDCACRF, CRFTaggerCV)):
+    if exact or isinstance(estimator, (SDCACRF, CRFTaggerCV, *map(type, OTHERS))):
         return {}
     failures = dict(instance_generator._get_expected_failed_checks(SGDClassifier()))
     if isinstance(estimator, PerceptronClassifier):
@@ -119,6 +150,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         *EVERY_TAGGER,
+        *OTHERS,
         CRFTagger(solver="sgd"),
         CRFTagger(solver="sag", tol=1e-15, max_iter=3000),
         CRFTagger(solver="oeg"),
@@ -130,6 +162,13 @@ def expected_failures(estimator):
 def test_estimator_checks(estimator, check):
     with global_seed():
         check(estimator)
+
+
+def test_every_public_estimator_is_checked():
+    modules = skstruct, crfsuite, dask
+    public = {getattr(module, name) for module in modules for name in module.__all__}
+    public = {c for c in public if isinstance(c, type) and issubclass(c, BaseEstimator)}
+    assert public == {type(estimator) for estimator in (*EVERY_TAGGER, *OTHERS)}
 
 
 def test_taggers_do_not_call_themselves_classifiers(tagger, ragged):

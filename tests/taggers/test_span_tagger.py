@@ -11,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 import skstruct
 from skstruct import (
     CRFTagger,
+    CRFTaggerCV,
+    NBestReranker,
     PerceptronTagger,
     SequenceVectorizer,
     SpanTaggerCV,
@@ -239,8 +241,8 @@ def test_bad_labels(names):
     X, y = names
     with pytest.raises(ValueError, match="y has no chunk"):
         SpanTaggerCV(CRFTagger()).fit(X, [["O"] * len(labels) for labels in y])
-    with pytest.raises(ValueError, match="Labels must be strings for chunks, but one is 1"):
-        SpanTaggerCV(CRFTagger()).fit(X, [[1] * len(labels) for labels in y])
+    with pytest.raises(ValueError, match="Sequence 0, token 1: label 1 is not a string"):
+        SpanTaggerCV(CRFTagger()).fit([[{"w": "a"}] * 2] * 9, [["O", 1]] * 9)
 
 
 def test_what_folds_cannot_be_scored_with(names):
@@ -255,13 +257,133 @@ def test_what_folds_cannot_be_scored_with(names):
         fit([*y[:7], ["O"] * len(y[7])], cv=[(list(range(7)), [7])])
     with pytest.raises(ValueError, match="Sequence 7, token 0: the label is None"):
         fit([*y[:7], [None, *y[7][1:]]])
-    with pytest.raises(ValueError, match=r"y\[0\] is 'B-X'; expected a list of labels"):
+    with pytest.raises(ValueError, match="Sequence 0: its labels must be a list"):
         fit(["B-X"] * 8)
     with pytest.raises(ValueError, match="sample_weight has 2 weights for 8 sequences"):
         fit(sample_weight=[1, 2])
     for wrong in (1.0, [1.0], [1.0, np.nan]):
         with pytest.raises(ValueError, match="scoring must return a number for each of the 2"):
             fit(scoring=lambda precision, recall, wrong=wrong: wrong)
+
+
+def rare(seed=0):
+    """Sequences of which only one has the label B-RARE."""
+    X = [[{"w": "in"}, {"w": "Rome"}], [{"w": "Rome"}], [{"w": "in"}]] * 8 + [[{"w": "x"}]]
+    return X, [["O", "B-LOC"], ["B-LOC"], ["O"]] * 8 + [["B-RARE"]]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"label_cost": {("B-RARE", "O"): 2}},
+        {"label_cost": {"missed": 2}},
+        {"label_cost": np.ones((3, 3)) - np.eye(3)},
+        {"class_weight": {"B-RARE": 2}},
+        {"constraint": np.ones((3, 3), bool)},
+    ],
+    ids=["pair", "missed", "matrix", "weight", "constraint"],
+)
+def test_folds_that_lack_a_label(params):
+    """In all searches; a fold is learnt from as if the label were named nowhere."""
+    X, y = rare()
+    tagger = CRFTagger(**params)
+    split = [(list(range(24)), [24])]
+    with pytest.raises(ValueError, match="not among the classes"):
+        # As it is, a tagger refuses a label that it does not know.
+        CRFTagger(label_cost={("B-RARE", "O"): 2}).fit(X[:24], y[:24])
+    for estimator in (tagger, make_pipeline(SequenceVectorizer(), tagger)):
+        found = SpanTaggerCV(estimator, cv=split, refit=False).fit(X, y)
+        assert found.classes_.tolist() == ["B-LOC", "O"]
+        assert SpanTaggerCV(estimator, cv=3).fit(X, y).classes_.tolist() == ["B-LOC", "B-RARE", "O"]
+    CRFTaggerCV([1, 0.1], cv=3, **params).fit(X, y)
+    NBestReranker(tagger, n_best=2, cv=3).fit(X, y)
+
+
+def test_what_does_not_fit_all_labels_is_still_refused():
+    X, y = rare()
+    for params in ({"label_cost": {("B-NONE", "O"): 2}}, {"constraint": np.ones((2, 2), bool)}):
+        with pytest.raises(ValueError, match="classes"):
+            SpanTaggerCV(CRFTagger(**params), cv=3).fit(X, y)
+
+
+def test_folds_without_a_weight_are_named():
+    X, y = rare()
+    X, y, split = X[:24], y[:24], [(range(12), range(12, 24)), (range(12, 24), range(12))]
+    split = [tuple(map(list, parts)) for parts in split]
+    weight = np.repeat([0.0, 1.0], 12)
+    with pytest.raises(ValueError, match="Fold 0: none of the sequences that it learns from has a"):
+        SpanTaggerCV(CRFTagger(), cv=split).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="Fold 0: none of the sequences that it learns from has a"):
+        CRFTaggerCV([1, 0.1], cv=split).fit(X, y, sample_weight=weight)
+    with pytest.raises(
+        ValueError, match="Fold 0: none of the sequences that it tests has a weight"
+    ):
+        CRFTaggerCV([1, 0.1], cv=split).fit(X, y, sample_weight=1 - weight)
+
+
+BAD_Y = {
+    "flat": [1, 2] * 6,
+    "flat, str": ["B-A", "O"] * 6,
+    "None": [None] * 12,
+    "one None": [["O", "B-A"], None] * 6,
+    "no y": None,
+    "number": 7,
+    "array": np.arange(12),
+    "shorter": [["O"], ["O"]] * 6,
+    "fewer": [["O", "O"]],
+    "nested": [[["O"], ["O"]], [["O"]]] * 6,
+    "mixed": [["O", 1], ["O"]] * 6,
+    "floats": [[1.5, 2.0], [2.5]] * 6,
+    "NaN": [["O", np.nan], ["O"]] * 6,
+    "bytes": [[b"O", b"O"], [b"B-A"]] * 6,
+    "sets": [{"O", "B"}, {"O"}] * 6,
+}
+
+
+@pytest.mark.parametrize("y", BAD_Y.values(), ids=BAD_Y)
+def test_estimators_that_split_y_refuse_what_a_tagger_refuses(y):
+    X = [[{"w": "a"}, {"w": "c"}], [{"w": "b"}]] * 6
+    with pytest.raises(ValueError) as of_tagger:  # noqa: PT011
+        CRFTagger().fit(X, y)
+    for estimator in (
+        SpanTaggerCV(CRFTagger(), cv=2),
+        CRFTaggerCV([1, 0.1], cv=2),
+        NBestReranker(CRFTagger(), n_best=2, cv=2),
+    ):
+        with pytest.raises(ValueError) as told:  # noqa: PT011
+            estimator.fit(X, y)
+        assert str(told.value) == str(of_tagger.value)
+
+
+@pytest.mark.parametrize("X", [None, "abc", [], 7], ids=str)
+def test_x_that_is_no_batch(X):
+    with pytest.raises(ValueError) as of_tagger:  # noqa: PT011
+        CRFTagger().fit(X, [["O"]] * 4)
+    with pytest.raises(ValueError) as told:  # noqa: PT011
+        SpanTaggerCV(CRFTagger(), cv=2).fit(X, [["O"]] * 4)
+    assert str(told.value) == str(of_tagger.value)
+    with pytest.raises(ValueError, match="batch"):
+        SpanTaggerCV(make_pipeline(SequenceVectorizer(), CRFTagger()), cv=2).fit(X, [["O"]] * 4)
+
+
+def test_numbers_and_rows():
+    """Chunks are those of the same labels as strings; other tokens have the tagger's labels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    X[np.arange(60), y] += 1.0
+    tagger = SpanTaggerCV(CRFTagger(), cv=3, thresholds=[0.7, 0.8]).fit(X, y)
+    named = clone(tagger).fit(X, np.array(["a", "b", "c"])[y])
+    assert named.best_score_ == tagger.best_score_
+    predicted = tagger.predict(X)
+    assert predicted.shape == (60,)
+    for label, name, best in zip(
+        predicted, named.predict(X), tagger.estimator_.predict(X), strict=True
+    ):
+        assert label == (best if name == "O" else "abc".index(name))
+    assert_allclose(tagger.score(X, y), chunk_f1_score(
+        [[str(label)] for label in y], [[str(label)] for label in predicted], scheme="runs"
+    ))  # fmt: skip
+    assert tagger.n_features_in_ == 3
 
 
 def test_item_sequences_of_the_drop_in():
