@@ -44,6 +44,7 @@ from skstruct import (
     CRFTaggerCV,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
+    LabelStatistics,
     NBestReranker,
     PerceptronReranker,
     PerceptronTagger,
@@ -69,6 +70,7 @@ EVERY_TAGGER.append(crfsuite.OnlineCRF())
 OTHERS = [
     EmbeddingVectorizer({"a": [1.0]}),
     HashingTemplateVectorizer("U:%x[0,0]"),
+    LabelStatistics(),
     NBestReranker(CRFTagger()),
     PerceptronReranker(),
     SGDReranker(),
