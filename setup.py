@@ -1,6 +1,6 @@
 """Wheels with compiled kernels: what the environment variable SKSTRUCT_BASELINES asks for.
 
-It names processors, such as "x86-64-v3,x86-64-v4", or is "all", or "best" for the class that serves
+It names processors, such as "x86-64-v3,x86-64-v2", or is "all", or "best" for the class that serves
 this machine best. Without it the wheel is plain Python, and kernels are compiled at their first
 call. Kernels belong to the numba of the Python that builds.
 """

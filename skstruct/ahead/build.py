@@ -1,6 +1,6 @@
 """Build the archives of compiled kernels that wheels carry.
 
-    python -m skstruct.ahead.build FOLDER --baselines x86-64-v3,x86-64-v4
+    python -m skstruct.ahead.build FOLDER --baselines x86-64-v3,x86-64-v2
 
 The first baseline is one that this processor meets: its kernels are called while they are compiled,
 which tells the types of their arguments. For the others they are compiled and never called.

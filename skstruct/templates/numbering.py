@@ -22,7 +22,6 @@ _ROWS_FOR_THREADS = 5000
 _BASE = np.uint64(0x9E3779B97F4A7C55)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
-_LOW = np.int64(0xFFFFFFFF)
 _BLOCK = 512
 NOT_FOUND_YET = np.int32(-(2**31))
 # Never to be changed: the columns of the hashing vectoriser depend on it.
@@ -70,7 +69,7 @@ class Features(NamedTuple):
     hashes: np.ndarray  # (capacity,) uint64
     codes: np.ndarray  # (capacity, max_parts) int32; -1 after the last part
     groups: np.ndarray  # (capacity,) int32
-    slots: np.ndarray  # (power of two,) int64: upper half of the hash and number; -1: free
+    slots: np.ndarray  # (power of two,) int32, numbers; -1: free
 
 
 class Tables(NamedTuple):
@@ -92,13 +91,15 @@ class Workspace(NamedTuple):
 
 def empty_slots(n_features):
     """Slots of a hash table that gets at most half full."""
-    return np.full(1 << max(2 * n_features, 8).bit_length(), -1, np.int64)
+    return np.full(1 << max(2 * n_features, 8).bit_length(), -1, np.int32)
 
 
 def workspace(n_parts, n_values, n_rows):
     """Make the workspace of `number_template`; no cache if packed codes could overflow.
 
-    Text is repetitive, so the cache saves most look-ups in the large table of features.
+    Text is repetitive, so the cache saves most look-ups in the large table of features: without it,
+    numbering the features of CoNLL-2000 takes three times as long, and without prefetch one and a
+    half times. A dict, or sorting, takes six or five times as long.
     """
     size = 1 << min(max(2 * n_rows - 1, 15).bit_length(), 15)
     if n_values**n_parts >= 2**62:
@@ -142,7 +143,7 @@ def number_all(reader):
         np.empty(0, np.uint64),
         np.empty((0, width), np.int32),
         np.empty(0, np.int32),
-        np.empty(0, np.int64),
+        np.empty(0, np.int32),
     )
     n_values, n_features = len(reader.pieces.hashes), 0
     known = np.arange(n_values, dtype=np.int32)
@@ -381,26 +382,16 @@ def _probe(h, tokens, pattern, known, place, features):
         is the same feature.
     """
     mask = len(features.slots) - 1
-    mixed = _mixed(h)
-    tag = np.int64(mixed >> _HALF)
-    slot = np.int64(mixed & np.uint64(mask))
+    slot = np.int64(_mixed(h) & np.uint64(mask))
     namesake = -1
     while features.slots[slot] >= 0:
-        entry = features.slots[slot]
-        # 31 bits of the tag: an entry must not be negative.
-        if entry >> 32 == tag >> 1:
-            feature = entry & _LOW
-            if _same_codes(tokens, pattern, known, place, features, feature):
-                return feature, slot, namesake
-            if features.hashes[feature] == h:
-                namesake = feature
+        feature = np.int64(features.slots[slot])
+        if _same_codes(tokens, pattern, known, place, features, feature):
+            return feature, slot, namesake
+        if features.hashes[feature] == h:
+            namesake = feature
         slot = (slot + 1) & mask
     return np.int64(-1), slot, namesake
-
-
-@inner_lean_jit
-def _entry(h, feature):
-    return (np.int64(_mixed(h) >> _HALF) >> 1) << 32 | feature
 
 
 @lean_jit
@@ -412,7 +403,7 @@ def fill_slots(features, n_features):
         slot = np.int64(_mixed(h) & mask)
         while features.slots[slot] >= 0:
             slot = (slot + 1) & np.int64(mask)
-        features.slots[slot] = _entry(h, feature)
+        features.slots[slot] = feature
 
 
 @inner_lean_jit
@@ -435,7 +426,7 @@ def _number(h, tokens, pattern, known, place, features, n_features):
             features.codes[feature, j] = c
         for j in range(n_parts, features.codes.shape[1]):
             features.codes[feature, j] = -1
-        features.slots[slot] = _entry(h, feature)
+        features.slots[slot] = feature
     return feature, n_features
 
 
@@ -486,10 +477,10 @@ def _prefetch_codes(features, hashes, n):
     """Prefetch the codes of the features that combinations probably are."""
     slots, width = features.slots, features.codes.shape[1]
     for i in range(n):
-        entry = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
-        if entry >= 0:
-            prefetch(features.codes, (entry & _LOW) * width)
-            prefetch(features.groups, entry & _LOW)
+        feature = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]
+        if feature >= 0:
+            prefetch(features.codes, np.int64(feature) * width)
+            prefetch(features.groups, np.int64(feature))
 
 
 @inner_lean_jit

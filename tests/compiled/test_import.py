@@ -94,8 +94,9 @@ CALLS = """
 import sys, warnings
 import numpy as np
 import skstruct
-from skstruct import crfsuite, streams
+from skstruct import streams
 from skstruct.ahead.workload import run_step, steps
+from skstruct.crfsuite import CRF
 
 for name in skstruct.__all__:
     getattr(skstruct, name)
@@ -103,12 +104,14 @@ warnings.simplefilter("ignore")
 before = set(sys.modules)
 
 for step in steps():
+    if "Reranker" in step.estimator:
+        continue
     if step.typical or step.estimator == "CRFTagger" and "solver" in step.title:
         run_step(step)
 
 X = [[{"word": "time", "n": 1.5}, {"word": "flies"}], [{"word": "fruit"}, {"word": "flies"}]] * 3
 y = [["B-A", "I-A"], ["O", "B-A"]] * 3
-drop_in = crfsuite.CRF(max_iterations=5, all_possible_states=True)
+drop_in = CRF(max_iterations=5, all_possible_states=True)
 drop_in.fit(X, y).predict_marginals(X)
 stream = skstruct.PerceptronTagger(random_state=0)
 streams.fit_stream(stream, lambda epoch: [(X, y)], classes=["B-A", "I-A", "O"], n_epochs=2)
