@@ -24,8 +24,8 @@ import numba
 from skstruct.compiled.keys import environment
 from skstruct.utils.messages import log_once
 
-# Levels of the x86-64 psABI, with LLVM's names of their features. Kernels for v3 are as fast as those
-# for the processor itself, with AVX-512 or without (benchmarks/baselines.py): v4 would win nothing.
+# x86-64 levels of the psABI, with LLVM's names of their features. Kernels for v3 are as fast as
+# those for the processor itself, also with AVX-512 (benchmarks/baselines.py): v4 would win nothing.
 # Those for v2 spare older processors the wait for the compiler.
 _V2 = "cmov cx8 cx16 fxsr mmx popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3"
 _V3 = f"{_V2} avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
