@@ -1,6 +1,7 @@
 from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
 from skstruct.ahead.warm import warm
 from skstruct.compiled.versions import show_versions
+from skstruct.features.clusters import WordClusters
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
 from skstruct.features.statistics import LabelStatistics
@@ -44,6 +45,7 @@ __all__ = [
     "TemplateVectorizer",
     "TruncatedGradientReranker",
     "VRDAReranker",
+    "WordClusters",
     "WordVectorizer",
     "crfpp",
     "crfsuite",

@@ -56,8 +56,9 @@ OPTIONAL = {
     "datasets": {"spacy"},
     "inspection": {"matplotlib", "pandas"},
 }
-# What few fits need: storage in files, progress bars, scorers and splitters of scikit-learn.
+# What few fits need: storage in files, progress bars, scorers, splitters and k-means.
 SLOW = {
+    "features.clusters": {"sklearn", "threadpoolctl"},
     "features.statistics": {"sklearn"},
     "utils.persistence": {"skops"},
     "utils.progress": {"sklearn"},
