@@ -4,11 +4,11 @@
     python -m benchmarks.what_goes_in --only jnlpba 0.05 0.2
     python -m benchmarks.what_goes_in --write
 
-Learns from 5, 20 and 100 % of the training sentences of each corpus, drawn at random, and scores
-the test set once. Everything has its defaults, so that nothing is chosen here. Finished runs are
-kept in ``benchmarks/results``, cheap ones are made first, and `--only` names a corpus and maybe
-shares.
-`--write` makes the tables of those that are complete.
+Learns from 5, 20 and 100 % of the training sentences of each corpus, drawn at random, and for the
+picture from 125 to 2,000 sentences of three of them, with three seeds each. Scores the test set
+once. Everything has its defaults, so that nothing is chosen here. Finished runs are kept in
+``benchmarks/results``, cheap ones are made first, and `--only` names a corpus and maybe shares or
+numbers of sentences. `--write` makes the tables of those that are complete.
 """
 
 import base64
@@ -73,7 +73,10 @@ CORPORA = {
     "ud-english-ewt": ("EWT, parts of speech", columns("ud-english-ewt", **TWO_FILES), True),
     "brown-pos": ("Brown, parts of speech", columns("brown-pos", **TWO_FILES), True),
 }
-CHOSE = ("conll2002-esp", "conll2002-ned", "jnlpba", "conll2000")
+# Numbers of sentences in the picture, its corpora and its steps.
+SIZES = (125, 250, 500, 1000, 2000)
+CURVES = ("conll2002-ned", "jnlpba", "conll2000")
+ON_CURVES = (PLAIN, "statistics", "statistics, clusters", "statistics, clusters, spans")
 QUICK = {"addresses": ("Addresses", load_quick, False)}
 
 
@@ -179,8 +182,10 @@ def seeds_of(share, n_seeds):
     return range(1 if share == 1 else n_seeds)
 
 
-def steps_of(of_tokens):
-    """Steps of a corpus."""
+def steps_of(of_tokens, share):
+    """Steps of a corpus, for a share of the sentences or their number."""
+    if share > 1:
+        return ON_CURVES
     return OF_TOKENS if of_tokens else STEPS
 
 
@@ -189,18 +194,19 @@ def make_runs(records, corpora, chosen, n_seeds):
     read = cache(lambda name: {part: as_words(p) for part, p in corpora[name][1]().items()})
     for share, name in sorted({(share, name) for name, share in chosen}):
         of_tokens = corpora[name][2]
-        for seed, step in product(seeds_of(share, n_seeds), steps_of(of_tokens)):
+        for seed, step in product(seeds_of(share, n_seeds), steps_of(of_tokens, share)):
             head = {"corpus": name, "share": share, "seed": seed, "step": step}
             if records.find(**head):
                 continue
             parts = read(name)
             drawn, rng = parts["train"], np.random.default_rng(seed)
-            if share < 1:
-                drawn = choose(drawn, round(share * len(drawn[0])), rng)
+            if share != 1:
+                size = share if share > 1 else round(share * len(drawn[0]))
+                drawn = choose(drawn, size, rng)
             run = make_run(step, drawn, parts["train"][0], parts["test"], of_tokens)
             records.add({**head, **run, "machine": machine()})
             score = float(f1(unpack(run["counts"]).sum(axis=0)))
-            print(f"{name}, {share:.0%}, seed {seed}, {step}: {score:.2f}", flush=True)
+            print(f"{name}, {share:g}, seed {seed}, {step}: {score:.2f}", flush=True)
 
 
 # ------------------------------------------------------------------------------------- the report
@@ -237,7 +243,7 @@ def complete_cells(records, corpora, shares, n_seeds):
                 records.find(corpus=name, share=share, seed=seed, step=step)
                 for seed in seeds_of(share, n_seeds)
             ]
-            for step in steps_of(corpora[name][2])
+            for step in steps_of(corpora[name][2], share)
         }
         if all(None not in found for found in runs.values()):
             cells[name, share] = runs
@@ -308,6 +314,29 @@ def seconds(runs):
     return f"{fit:.1f} s, {sentence:.0f} µs"
 
 
+def draw_curves(cells, corpora):
+    """Figure of F1 by the number of sentences, a panel for each corpus."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator, ScalarFormatter
+
+    names = list(dict.fromkeys(name for name, _ in cells))
+    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        sizes = [size for cell, size in cells if cell == name]
+        for step in ON_CURVES:
+            runs = [cells[name, size][step] for size in sizes]
+            means = [np.mean([f1(unpack(run["counts"]).sum(axis=0)) for run in r]) for r in runs]
+            axes.plot(sizes, means, marker=".", label=step)
+        axes.set(xscale="log", xticks=sizes, title=corpora[name][0], xlabel="sentences")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("chunk F1 of the test set")
+    figure.axes[-1].legend(frameon=False, fontsize="small", loc="lower right")
+    return figure
+
+
 def machines(cells):
     """Sentence on the machines."""
     found = {run["machine"] for runs in cells.values() for group in runs.values() for run in group}
@@ -316,10 +345,13 @@ def machines(cells):
 
 def selection(only, corpora, shares):
     """Pairs of a corpus and a share, as chosen by the options `--only`."""
+    if only is None:
+        curves = set(product(CURVES, SIZES)) if corpora is CORPORA else set()
+        return curves | set(product(corpora, shares))
     return {
-        (name, share)
-        for name, *found in only or [[name] for name in corpora]
-        for share in (map(float, found) if found else shares)
+        (name, number if number <= 1 else int(number))
+        for name, *found in only
+        for number in (map(float, found) if found else shares)
     }
 
 
@@ -342,6 +374,10 @@ def main():
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 write_report(complete_cells(records, corpora, shares, n_seeds), corpora, report)
+                curves, sizes = (list(corpora), shares) if arguments.quick else (CURVES, SIZES)
+                found = complete_cells(records, {c: corpora[c] for c in curves}, sizes, n_seeds)
+                if found:
+                    report.save_figure("curves", draw_curves(found, corpora))
 
 
 if __name__ == "__main__":

@@ -298,7 +298,9 @@ def _vectors(counts, n_components, rng):
     )
     n_components = min(n_components, min(counts.shape))
     reduced = TruncatedSVD(n_components, random_state=rng.randint(_SEED))
-    return _of_length_one(reduced.fit_transform(positive))
+    # Of a single word, the variance that it explains is no number.
+    with np.errstate(invalid="ignore"):
+        return _of_length_one(reduced.fit_transform(positive))
 
 
 def _of_length_one(vectors):
