@@ -74,7 +74,7 @@ CORPORA = {
     "brown-pos": ("Brown, parts of speech", columns("brown-pos", **TWO_FILES), True),
 }
 # Numbers of sentences in the picture, its corpora and its steps.
-SIZES = (125, 250, 500, 1000, 2000)
+SIZES = (125, 500, 2000)
 CURVES = ("conll2002-ned", "jnlpba", "conll2000")
 ON_CURVES = (PLAIN, "statistics", "statistics, clusters", "statistics, clusters, spans")
 QUICK = {"addresses": ("Addresses", load_quick, False)}
@@ -333,7 +333,8 @@ def draw_curves(cells, corpora):
         axes.xaxis.set_minor_locator(NullLocator())
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("chunk F1 of the test set")
-    figure.axes[-1].legend(frameon=False, fontsize="small", loc="lower right")
+    lines, steps = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, steps, loc="outside lower center", ncols=len(steps), frameon=False)
     return figure
 
 

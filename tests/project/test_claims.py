@@ -263,14 +263,6 @@ SOURCES = {
             for i in range(2)
         ),
     ),
-    "the chunk F1 is 93.9 on the test set of CoNLL-2000 and 81.2 on that of CoNLL-2002": (
-        "word_features/scores.md",
-        lambda t: (t("CoNLL-2000", 4), t("Spanish", 4)) == (93.89, 81.23),
-    ),
-    "94.9 % of the parts of speech of EWT are right": (
-        "word_features/scores.md",
-        lambda t: round(t("EWT", 4), 1) == 94.9,
-    ),
 }
 
 
@@ -281,6 +273,7 @@ def corrected(pvalues):
 
 # Settings, arithmetic, output of a command, and what a reader does.
 NOT_MEASURED = {
+    '"!" if these are half of its occurrences or more',
     "training, evaluation and tuning in five minutes",
     "from tokens to a report in five minutes",
     "gives it up if that takes more than 15 seconds",
