@@ -235,7 +235,7 @@ def use_many_labels(name, options):
     batch = skstruct.SequenceBatch.from_lengths(X, [16, 624])
     labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
     tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
-    methods = ("predict", "predict_proba", "predict_nbest")
+    methods = ("predict", "predict_proba", "predict_nbest", "predict_spans")
     return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
 
 

@@ -220,6 +220,12 @@ class WordClusters(Persistent, BaseEstimator):
         with draft_of(self) as draft:
             draft.words_, draft.paths_, draft._vectors = words, paths, vectors
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
     def __getstate__(self):
         state = super().__getstate__()
         if self.normalize is str.lower:
