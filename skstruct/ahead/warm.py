@@ -43,7 +43,7 @@ def warm(names=None, *, n_jobs=-1, native=False):
     Raises
     ------
     ValueError
-        If a name is not that of an estimator with kernels.
+        If no estimator with kernels has a name.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def estimators():
 
 
 def steps():
-    """All steps; those that take long to compile come first.
+    """All steps, beginning with the ones that take long to compile.
 
     Processes that run them side by side compile twice what two of them share. So the steps that
     learn, which share much, take turns with those that predict.

@@ -126,7 +126,7 @@ def _known_labels(sequences):
 
 
 def _as_text(y):
-    """Labels as text, so that labels of column files equal those of JSON lines."""
+    """Labels as text, as in column files: labels of JSON lines may be numbers."""
     return [[label if label is None else str(label) for label in labels] for labels in y]
 
 

@@ -26,7 +26,7 @@ _SAME = 0.3
 
 
 def has_chunks(y, *more):
-    """Return True if labels are those of chunks, such as B-NP, I-NP and O, or B, M, E and S.
+    """Return True if labels mark chunks, such as B-NP, I-NP and O, or B, M, E and S.
 
     With `more` labels, such as predictions, it is enough if all together are.
     """
@@ -38,7 +38,7 @@ def has_chunks(y, *more):
 
 
 def look_like_runs(y):
-    """Return True if labels without prefixes may be those of runs: many neighbours agree."""
+    """Return True if labels without prefixes may mark runs: many neighbours agree."""
     pairs = [pair for labels in y for pair in pairwise(labels)]
     return sum(a == b != OUTSIDE for a, b in pairs) > _SAME * len(pairs)
 

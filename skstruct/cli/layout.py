@@ -135,7 +135,7 @@ def _check_columns(layout, options):
 
 
 def layout_for(model, layout, file):
-    """Layout of a file: as given, else by its name, else that of the training files."""
+    """Layout of a file: as given, else by its name, else as of the training files."""
     stored = dict(model.layout or {})
     named = layout.of(file).format
     if layout.format is not None or named != "columns":

@@ -117,7 +117,7 @@ def skstruct():
 
 
 def main(arguments=None):
-    """Run the command with the arguments given, or those of the process.
+    """Run the command, by default with the arguments of the process.
 
     Parameters
     ----------

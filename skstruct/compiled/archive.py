@@ -94,7 +94,7 @@ class Archive:
 
 
 def _member(name):
-    """Name of the member with a kernel: its module."""
+    """Member of the archive that holds a kernel: there is one for each module."""
     return ".".join(name.rpartition("-")[0].split(".")[:3])
 
 

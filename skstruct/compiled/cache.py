@@ -71,7 +71,7 @@ def own_folders():
 
 
 def mark_native():
-    """Prefer kernels compiled here to those of the package from now on."""
+    """From now on, prefer kernels compiled here to the kernels of the package."""
     write_file(own_folders(), NATIVE, b"")
 
 
@@ -177,7 +177,7 @@ class KernelCache(NullCache):
 
 
 def _has_outside(kind):
-    """Return True if a type, or a part of it, is that of a class with members in extensions."""
+    """Return True if a type, or a part of it, belongs to a class with members in extensions."""
     parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
     return getattr(kind, "instance_class", None) in outside or any(map(_has_outside, parts))
 
@@ -201,7 +201,7 @@ def _stub(*names):
 
 
 def _rebuild(code, bitcode, signature, target):
-    """Restore a result of numba's compiler; None if it is that of another signature.
+    """Restore a result of numba's compiler; None if it is for another signature.
 
     Of all that numba sets up before it compiles, code that is loaded needs the runtime only. The
     rest, tables of its functions for the compiler, takes a tenth of the time of a short fit.

@@ -64,7 +64,7 @@ def _user_folders():
 
 
 def is_native(folders):
-    """Return True if kernels compiled here take precedence over those of the package."""
+    """Return True if kernels compiled here come before the kernels of the package."""
     return any((folder / NATIVE).exists() for folder in folders)
 
 

@@ -97,7 +97,7 @@ _STAMPS = _stamps()
 
 
 def sources_unchanged():
-    """Return True if the files could be read, and are still those that were hashed."""
+    """Return True if the files could be read, and have not changed since."""
     try:
         return _SOURCES is not None and _stamps() == _STAMPS
     except OSError:
@@ -109,7 +109,7 @@ _outside = set()
 
 
 def is_outside(function):
-    """Return True if a function is that of an extension, whose file is noted."""
+    """Return True if a function belongs to an extension, and note its file."""
     outside = function.__module__ not in _FILES
     if outside:
         _outside.add(function.__code__.co_filename)

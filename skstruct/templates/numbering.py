@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """All templates, the parts of one after those of the other; `pattern_at` returns one."""
+    """All templates in one set of arrays; `pattern_at` returns one template."""
 
     ends: np.ndarray  # (n_templates,) int64, place after the last part of each
     fields: np.ndarray
@@ -80,7 +80,7 @@ class Tables(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Direct-mapped cache of the combinations seen last, and those of a block that it lacks."""
+    """Cache of recent combinations (direct-mapped), and the rows of a block that miss it."""
 
     keys: np.ndarray  # (power of two or 0,) int64, packed codes; -1: free
     numbers: np.ndarray  # (power of two,) int32
@@ -408,7 +408,7 @@ def fill_slots(features, n_features):
 
 @inner_lean_jit
 def _number(h, tokens, pattern, known, place, features, n_features):
-    """Look up a combination, and add it if it is new; return its number and that of features.
+    """Look up a combination, and add it if it is new; return its number and the number of features.
 
     See `number_template` for the numbers of what is not found where nothing is added.
     """
@@ -474,7 +474,7 @@ def _find_values(tokens, pattern, values, known, features, table, fresh, numbers
 
 @inner_lean_jit
 def _prefetch_codes(features, hashes, n):
-    """Prefetch the codes of the features that combinations probably are."""
+    """Prefetch the codes that the combinations will be compared with."""
     slots, width = features.slots, features.codes.shape[1]
     for i in range(n):
         feature = slots[np.int64(_mixed(hashes[i]) & np.uint64(len(slots) - 1))]

@@ -243,7 +243,7 @@ class TemplateReader:
             raise ValueError(f"{place(self.offsets, row)}: {message}") from error.__cause__
 
     def leave_out_repeats(self, share, always):
-        """Leave out lines whose values are those of an earlier line at nearly all tokens.
+        """Leave out lines that have the values of an earlier line at nearly all tokens.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class TemplateReader:
         self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
 
     def memory(self, kept):
-        """Results of functions, of which those that are kept are renumbered."""
+        """Results of functions; kept ones are renumbered."""
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         return self._numbers.memory(np.where(kept, number, _NOT_KEPT))
 
@@ -312,7 +312,7 @@ def group_literals(templates, *, of_transitions=False):
 
 
 def _group(templates, of_transitions):
-    """Distinct texts around macros, and the templates, those of a group side by side."""
+    """Distinct texts around macros, and the templates, group by group."""
     kind = "observes_transitions" if of_transitions else "makes_features"
     chosen = [template for template in templates if getattr(template, kind)]
     literals = list(dict.fromkeys(template.literals for template in chosen))
