@@ -4,6 +4,7 @@ from skstruct.compiled.versions import show_versions
 from skstruct.features.clusters import WordClusters
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
+from skstruct.features.rows import TokenTransformer
 from skstruct.features.statistics import LabelStatistics
 from skstruct.features.union import SequenceUnion
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
@@ -43,6 +44,7 @@ __all__ = [
     "Span",
     "SpanTaggerCV",
     "TemplateVectorizer",
+    "TokenTransformer",
     "TruncatedGradientReranker",
     "VRDAReranker",
     "WordClusters",

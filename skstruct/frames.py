@@ -54,9 +54,30 @@ def same_columns(frames, first=None):
 
 
 def columns_of_sequences(sequences):
-    """Names of the columns if sequences are data frames, which must have the same; else None."""
-    first = same_columns((i, frame) for i, frame in enumerate(sequences) if is_frame(frame))
+    """Names of the columns if sequences are data frames, which must have the same; else None.
+
+    A ValueError names a column of strings: such frames are no matrices.
+    """
+    frames = [(i, frame) for i, frame in enumerate(sequences) if is_frame(frame)]
+    first = same_columns(frames)
+    for i, frame in frames:
+        name = _column_of_strings(frame)
+        if name is not None:
+            raise ValueError(
+                f"Sequence {i} is a data frame whose column {name!r} has strings. Pass its tokens "
+                'as dicts, frame.to_dict("records") (polars: to_dicts()), or all as one frame to '
+                "SequenceBatch.from_frame."
+            )
     return None if first is None else names_of(first[1])
+
+
+def _column_of_strings(frame):
+    """Name of the first column with a string; None without any."""
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if values.dtype.kind in "OUST" and any(isinstance(value, str) for value in values.flat):
+            return name
+    return None
 
 
 def refuse_frame(X):
@@ -91,13 +112,13 @@ def check_rows(X):
         Otherwise: most frames have one token a row, and longer sequences.
     """
     for name in X.columns:
-        values = X[name].to_numpy()
-        refuse_times(values, f"Column {name!r} of X")
-        if values.dtype.kind in "OUST" and any(isinstance(value, str) for value in values.flat):
-            raise ValueError(
-                f"Column {name!r} of X has strings, and each row would be a sequence of length "
-                f"one. {_FROM_FRAME}."
-            )
+        refuse_times(X[name].to_numpy(), f"Column {name!r} of X")
+    name = _column_of_strings(X)
+    if name is not None:
+        raise ValueError(
+            f"Column {name!r} of X has strings, and each row would be a sequence of length "
+            f"one. {_FROM_FRAME}."
+        )
     warnings.warn(
         f"Each row of the data frame X is a sequence of length one. {_FROM_FRAME}, as longer "
         "sequences; pass X.to_numpy() if each row is a sequence.",

@@ -363,6 +363,14 @@ default=None
     def __iter__(self):
         return (self._rows(i) for i in range(len(self)))
 
+    def __array__(self, dtype=None, copy=None):
+        """Raise a ValueError: what takes an array would take sequences for rows."""
+        raise ValueError(
+            "A SequenceBatch has sequences, where rows are expected. Wrap a transformer, as in "
+            "TokenTransformer(MaxAbsScaler()), which gives it the rows of all tokens, batch.X; "
+            "SequenceUnion stacks batches."
+        )
+
     # numpy would multiply the sequences one by one, and return an array.
     __array_ufunc__ = None
 

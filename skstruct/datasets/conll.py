@@ -1,6 +1,7 @@
 """Files with one token a line: columns, as in the CoNLL formats, or a label and features."""
 
 import codecs
+import csv
 import io
 import os
 import re
@@ -37,7 +38,53 @@ def splitter(separator):
         raise ValueError(
             f"separator must be a string that is not empty, or None, got {short_repr(separator)}."
         )
-    return partial(_split_at, separator)
+    return _split_csv[separator] if separator in _split_csv else partial(_split_at, separator)
+
+
+def _split_quoted(separator, line):
+    """Columns of a line of a CSV file, whose separators may stand between quotes."""
+    if '"' not in line:
+        return _split_at(separator, line)
+    fields = next(csv.reader([line], delimiter=separator))
+    return [*fields[:-1], fields[-1].rstrip(" ")]
+
+
+_split_csv = {separator: partial(_split_quoted, separator) for separator in ",;"}
+
+
+def _join(separator, fields):
+    """Line of columns, with quotes in CSV files where they are needed."""
+    if separator not in _split_csv:
+        return (" " if separator is None else separator).join(fields)
+    return separator.join(
+        '"{}"'.format(field.replace('"', '""')) if {'"', separator} & set(field) else field
+        for field in fields
+    )
+
+
+# Names of columns in the first lines of files, and those that tell sentences apart.
+_SENTENCE_NAMES = (
+    *("sentence #", "sentence", "sentence_id", "sentence id", "sentenceid", "sentence_idx"),
+    *("sentence_number", "sentence_no", "sent_id", "sent_idx", "sent", "sentno", "seq_id"),
+)
+_COLUMN_NAMES = {
+    *_SENTENCE_NAMES,
+    *("word", "words", "token", "tokens", "form", "text", "lemma", "pos", "pos_tag", "upos"),
+    *("xpos", "chunk", "chunk_tag", "tag", "tags", "label", "labels", "ner", "ner_tag", "iob"),
+    *("bio", "entity", "predicted", "prediction", "shape", "index", "id", "doc", "doc_id"),
+}
+
+
+def is_header(fields):
+    """Return True for a line that names columns, such as word, pos and tag, each once."""
+    names = [field.strip().lower() for field in fields]
+    return 1 < len(names) == len(set(names)) and set(names) <= _COLUMN_NAMES | {""}
+
+
+def sentence_column_of(fields):
+    """Number of the column that tells sentences apart, by the names of columns; else None."""
+    names = [field.strip().lower() for field in fields]
+    return next((names.index(name) for name in _SENTENCE_NAMES if name in names), None)
 
 
 def _split_at(separator, line):
@@ -175,6 +222,8 @@ def read_conll(
     separator=None,
     comment=None,
     skip_docstart=True,
+    header=None,
+    sentence_column=None,
 ):
     r"""Read a column file: one token per line, a blank line after each sequence.
 
@@ -186,22 +235,31 @@ def read_conll(
     ----------
     path_or_file : str, path-like, file object or iterable of lines
         The file; a file object may be open in binary or in text mode, and is not closed.
-    columns : int or sequence of int, default=None
-        The columns of a token, counted from 0, or from the end if negative. By default, all columns
-        but the label. With an int, or by default if only one column is left, tokens are str;
-        otherwise tuples of str. Equal tokens are the same object.
-    label : int or None, default=-1
+    columns : int, str or sequence of these, default=None
+        The columns of a token, counted from 0, or from the end if negative, or their names in the
+        header. By default, all columns but the label and the sentence column. With one column, or
+        by default if only one is left, tokens are str; otherwise tuples of str. Equal tokens are
+        the same object.
+    label : int, str or None, default=-1
         The column of the label; None for files without labels.
     encoding : str, default="utf-8"
         Encoding of the file; ignored for a file object in text mode.
     separator : str, default=None
         Separator of the columns, by default any run of spaces and tabs. With a separator such as
-        ``"\t"``, a token may contain spaces or be empty.
+        ``"\t"``, a token may contain spaces or be empty. With ``","`` or ``";"``, columns may be
+        in quotes, as in CSV files.
     comment : str, default=None
         Prefix of lines to skip, such as ``"#"``. By default, there are no comments.
     skip_docstart : bool, default=True
         Read a line whose first column is ``-DOCSTART-`` as a boundary between documents, as in the
         CoNLL files, instead of as a token.
+    header : bool, default=None
+        Whether the first line names the columns. By default, it does if all its columns are usual
+        names, such as ``word``, ``pos`` and ``tag``, or if a column is asked for by its name.
+    sentence_column : int or str, default=None
+        A column whose value tells sentences apart: a sequence also begins where it changes. Where
+        it is empty, the sentence goes on. By default one with a usual name, such as
+        ``Sentence #``, if there is a header.
 
     Returns
     -------
@@ -240,8 +298,15 @@ def read_conll(
 
     >>> read_conll(io.StringIO("He PRP B-NP\nsleeps VBZ B-VP\n"), columns=0)[0]
     [['He', 'sleeps']]
+
+    A CSV file that has a column of sentences and no blank lines:
+
+    >>> file = io.StringIO('Sentence #,Word,Tag\n1,He,O\n,sleeps,O\n,",",O\n2,Yes,O\n')
+    >>> read_conll(file, separator=",")
+    ([['He', 'sleeps', ','], ['Yes']], [['O', 'O', 'O'], ['O']])
     """
     layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
+    layout |= {"header": header, "sentence_column": sentence_column}
     parsed = _parsed(path_or_file, label, encoding, comment, **layout)
     return next(batched(parsed, None, label is not None))
 
@@ -257,6 +322,8 @@ def iter_conll(
     separator=None,
     comment=None,
     skip_docstart=True,
+    header=None,
+    sentence_column=None,
 ):
     r"""Iterate over the sequences of a column file, one by one or in batches.
 
@@ -281,6 +348,10 @@ def iter_conll(
         Prefix of lines to skip.
     skip_docstart : bool, default=True
         Read a line whose first column is ``-DOCSTART-`` as a boundary between documents.
+    header : bool, default=None
+        Whether the first line names the columns, as in `read_conll`.
+    sentence_column : int or str, default=None
+        A column whose value tells sentences apart, as in `read_conll`.
 
     Yields
     ------
@@ -315,6 +386,7 @@ def iter_conll(
     """
     check_count("batch_size", batch_size, none=True)
     layout = {"columns": columns, "separator": separator, "skip_docstart": skip_docstart}
+    layout |= {"header": header, "sentence_column": sentence_column}
     sequences = _parsed(path_or_file, label, encoding, comment, _REMEMBERED, **layout)
     return sequences if batch_size is None else batched(sequences, batch_size, label is not None)
 
@@ -361,9 +433,23 @@ class TokenLines(dict):
     """
 
     def __init__(
-        self, name, label, *, columns, separator, skip_docstart=False, width=None, unknown=None
+        self,
+        name,
+        label,
+        *,
+        columns,
+        separator,
+        skip_docstart=False,
+        width=None,
+        unknown=None,
+        header=False,
+        sentence_column=None,
     ):
         super().__init__()
+        self.sentences = {}
+        self._sentence = ""
+        self._header, self._sentence_column = header, sentence_column
+        self._names = None
         self.labels = {}
         self.width = None
         self._wanted_width = width
@@ -402,7 +488,7 @@ class TokenLines(dict):
         before, labels_before = [], []
         for block in chain(blocks, [[""]]):
             if len(self) > remembered:
-                for cache in (self, self.labels, self._same):
+                for cache in (self, self.labels, self.sentences, self._same):
                     cache.clear()
             self.enter(block)
             lines = block if skip is None else [line for line in block if not skip(line)]
@@ -413,12 +499,12 @@ class TokenLines(dict):
                 lines, error = list(takewhile(self.__contains__, lines)), bad_line
                 found = list(map(self.__getitem__, lines))
             labels, start = list(map(self.labels.__getitem__, lines)), 0
-            for end in [i for i, token in enumerate(found) if token is None]:
+            for end in self._ends(lines, found):
                 if start < end or before:
                     of_sequence = labels_before + labels[start:end]
                     yield before + found[start:end], None if self._label is None else of_sequence
                     before, labels_before = [], []
-                start = end + 1
+                start = end + (found[end] is None)
             before += found[start:]
             labels_before += labels[start:]
             if error is not None:
@@ -426,19 +512,41 @@ class TokenLines(dict):
         if self.width is None:
             raise ValueError(f"{self._name}: the file has no tokens")
 
+    def _ends(self, lines, found):
+        """Positions of lines between sequences, or with which the next one begins."""
+        if self._sentence_column is None:
+            return [i for i, token in enumerate(found) if token is None]
+        return [
+            i
+            for i, (line, token) in enumerate(zip(lines, found, strict=True))
+            if token is None or self.begins(line)
+        ]
+
+    def begins(self, line):
+        """Return True if a sentence begins with this line by its column, and another ends."""
+        value = self.sentences.get(line, "")
+        if value in ("", self._sentence):
+            return False
+        self._sentence = value
+        return True
+
     def __missing__(self, line):
         fields = self._split(line)
         if not fields or (self._skip_docstart and fields[0] == DOCSTART):
             self[line] = self.labels[line] = None
             return None
         if self.width is None:
+            if self._names is None and self._read_header(fields):
+                self[line] = self.labels[line] = None
+                return None
             self._set_layout(line, len(fields))
         elif len(fields) != self.width:
-            tabs = "" if self._separated or "\t" not in line else "; pass separator='\\t' for tabs"
             raise ValueError(
                 f"{self._place(line)}: {_columns(len(fields))}, but line {self._first} has "
-                f"{self.width}{tabs}: {line!r}"
+                f"{self.width}{self._advice(line)}: {line!r}"
             )
+        if self._sentence_column is not None:
+            self.sentences[line] = fields[self._sentence_column].strip()
         same = self._same.setdefault
         fields = list(map(same, fields, fields))
         label = None if self._label is None else fields[self._label]
@@ -451,14 +559,51 @@ class TokenLines(dict):
         self.labels[line] = label
         return token
 
+    def _advice(self, line):
+        """What to pass where columns are not separated by blanks."""
+        marks = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+        mark = None if self._separated else max(marks, key=line.count)
+        if mark is None or mark not in line.strip(_BLANKS if mark == "\t" else None)[:-1]:
+            return ""
+        return f"; pass separator={mark!r} for {marks[mark]}"
+
+    def _read_header(self, fields):
+        """Return True for a line of names, by which columns are found."""
+        given = [self._label, self._sentence_column]
+        given += (
+            [self._columns]
+            if isinstance(self._columns, str)
+            else list(self._columns if isinstance(self._columns, Iterable) else ())
+        )
+        by_name = any(isinstance(column, str) for column in given)
+        self._names = ()
+        seen = by_name or is_header(fields) if self._header is None else self._header
+        if seen:
+            self._names = [field.strip() for field in fields]
+            if self._sentence_column is None:
+                self._sentence_column = sentence_column_of(fields)
+        return seen
+
+    def _numbers(self, columns, where):
+        """Columns by their numbers, where they are given by names."""
+        if isinstance(columns, Iterable) and not isinstance(columns, str):
+            return [self._numbers(column, where) for column in columns]
+        if not isinstance(columns, str):
+            return columns
+        if columns not in self._names:
+            named = ", ".join(map(repr, self._names)) or "none: there is no header"
+            raise ValueError(f"{where}: no column has the name {columns!r}; names are {named}")
+        return self._names.index(columns)
+
     def _set_layout(self, line, width):
         if self._wanted_width not in (None, width):
             raise ValueError(
                 f"{self._place(line)}: {_columns(width)}, but {self._wanted_width} are expected, "
                 f"separated by tabs: {line!r}"
             )
-        self._label, columns, single = _resolved(
-            self._columns, self._label, width, self._place(line)
+        where, given = self._place(line), (self._columns, self._label, self._sentence_column)
+        self._label, columns, self._sentence_column, single = _resolved(
+            *(self._numbers(column, where) for column in given), width, where, self._advice(line)
         )
         self.width, self._first = width, self._number(line)
         if single or len(columns) > 1:
@@ -473,10 +618,11 @@ class TokenLines(dict):
         return f"{self._name}, line {self._number(line)}"
 
 
-def _resolved(columns, label, width, where):
-    """Resolve `label` and `columns` to column numbers from 0, in files with `width` columns.
+def _resolved(columns, label, sentence, width, where, advice):
+    """Resolve columns to numbers from 0, in files with `width` columns.
 
-    Returns the column of the label, those of the tokens, and whether tokens are strings.
+    Returns the column of the label, those of the tokens, that of the sentences, and whether tokens
+    are strings.
     """
 
     def resolve(column, parameter):
@@ -489,21 +635,27 @@ def _resolved(columns, label, width, where):
         return column % width
 
     label_column = None if label is None else resolve(label, "label")
+    sentence_column = None if sentence is None else resolve(sentence, "sentence_column")
+    if sentence_column is not None and sentence_column == label_column:
+        raise ValueError(
+            f"{where}: sentence_column={sentence} is the column of the label ({label})"
+        )
     if columns is None:
-        token_columns = [column for column in range(width) if column != label_column]
+        others = (label_column, sentence_column)
+        token_columns = [column for column in range(width) if column not in others]
         if not token_columns:
             raise ValueError(
-                f"{where}: 1 column, so either the token or the label is missing; "
-                f"pass label=None to read tokens without labels"
+                f"{where}: {_columns(width)}, so either the token or the label is missing; "
+                f"pass label=None to read tokens without labels{advice}"
             )
-        return label_column, token_columns, len(token_columns) == 1
+        return label_column, token_columns, sentence_column, len(token_columns) == 1
     single = not isinstance(columns, Iterable)
     token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
     if not token_columns or label_column in token_columns:
         raise ValueError(
             f"columns={columns} must have at least one column, and not that of the label ({label})"
         )
-    return label_column, token_columns, single
+    return label_column, token_columns, sentence_column, single
 
 
 def _columns(count):
@@ -619,7 +771,7 @@ def _checked_line(fields, width, separator, comment, skip_docstart):
     if wrong:
         raise ValueError(f"{short_repr(wrong[0])} is not a string, as columns are.")
     split, blank = splitter(separator), " " if separator is None else separator
-    line = blank.join(fields)
+    line = _join(separator, fields)
     is_same = split(line) == fields and any(fields[-1:])
     if not is_same or "\n" in line or "\r" in line:
         fault = f"with the separator {blank!r}; choose another one, or change the column."
@@ -630,6 +782,8 @@ def _checked_line(fields, width, separator, comment, skip_docstart):
         )
     elif comment is not None and line.startswith(comment):
         fault = f"with comments that begin with {comment!r}; change the token."
+    elif width is None and is_header(fields):
+        fault = "as a token, but as names of columns; change the token, or put another one first."
     elif width is None and line.startswith(BYTE_ORDER_MARK):
         fault = "at the start of a file, where a byte order mark is dropped; change the token."
     else:
