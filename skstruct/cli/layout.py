@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from skstruct.datasets.conll import splitter
+from skstruct.datasets.conll import is_header, sentence_column_of, splitter
 from skstruct.datasets.conllu import COLUMNS
 
 # Formats, and what their layouts have by default.
@@ -20,6 +20,7 @@ FORMATS = {
 SUFFIXES = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 # Types of the entries of a stored layout.
 _STORED = dict(format=str, columns=list, label=int, separator=str, comment=str, width=int)
+_STORED["sentence_column"] = int
 
 
 class Layout(NamedTuple):
@@ -30,6 +31,7 @@ class Layout(NamedTuple):
     label: int | None = None  # column of the label; None: the last one, in CoNLL-U upos
     separator: str | None = None
     comment: str | None = None
+    sentence_column: int | str | None = None  # None: by a usual name in the header
     encoding: str = "utf-8"
     width: int | None = None  # number of columns of the files that a model was trained on
 
@@ -58,6 +60,11 @@ def _column(name):
 
 def _columns(names):
     return [_column(name) for name in names.split(",")]
+
+
+def _sentence_column(name):
+    """Number of a column, or its name in the header."""
+    return int(name) if name.lstrip("-").isdecimal() else name
 
 
 def _separator(text):
@@ -106,6 +113,13 @@ def layout_options(command):
     )
     @click.option("--comment", metavar="TEXT", help="Prefix of lines that are comments.")
     @click.option(
+        "--sentence-column",
+        metavar="COLUMN",
+        type=_sentence_column,
+        help="Column whose value tells sentences apart, besides blank lines: its number, or its "
+        "name in the first line. By default one that this line names, such as 'Sentence #'.",
+    )
+    @click.option(
         "--encoding", metavar="TEXT", type=_encoding, default="utf-8", help="Of the files."
     )
     @functools.wraps(command)
@@ -120,7 +134,8 @@ def layout_options(command):
 
 def _check_columns(layout, options):
     """Refuse options on columns, given the others, where files have none."""
-    given = [name for name in ("columns", "label", "separator") if name in layout.given()]
+    names = ("columns", "label", "separator", "sentence_column")
+    given = [name.replace("_", "-") for name in names if name in layout.given()]
     if options.get("tokenizer") is not None:
         given += ["comment"] * (layout.comment is not None)
         if given:
@@ -174,15 +189,26 @@ def warn_of_columns(sequence, layout):
 
 
 def layout_to_store(layout, sequence):
-    """Layout of training files, given one sequence, as the dict that a model is stored with."""
+    """Layout of training files, given the first sequence, as the dict to store with a model."""
     if layout.format == "columns":
-        width = _count_columns(sequence, layout)
+        width, sentence = _count_columns(sequence, layout), _find_sentence_column(sequence, layout)
         if layout.columns is None:
             label = layout.label % width
-            others = [column for column in range(width) if column != label]
+            others = [column for column in range(width) if column not in (label, sentence)]
             layout = layout._replace(columns=others, label=label)
-        layout = layout._replace(width=width)
+        layout = layout._replace(width=width, sentence_column=sentence)
     return {name: value for name, value in layout.given().items() if name in _STORED}
+
+
+def _find_sentence_column(sequence, layout):
+    """Number of the column that tells sentences apart, given the first sequence; None without."""
+    column, split = layout.sentence_column, splitter(layout.separator)
+    if isinstance(column, int):
+        return column % _count_columns(sequence, layout)
+    lines = list(filter(None, map(split, sequence.raw[: sequence.rows[0]])))
+    if column is not None:
+        return next((names.index(column) for names in lines if column in names), None)
+    return next((sentence_column_of(names) for names in lines if is_header(names)), None)
 
 
 def check_layout(layout):

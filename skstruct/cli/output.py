@@ -16,7 +16,10 @@ from skstruct.utils.files import os_errors_name
 
 _NAME = "standard output"
 # Parameters in Python that are options of the same name.
-_OPTIONS = ("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template")
+_OPTIONS = (
+    *("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template"),
+    "sentence_column",
+)
 # What only Python has, and what the command says in its place.
 _PHRASES = {
     "pass label=None to read tokens without labels": "a line has both",

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import click
 
 from skstruct.cli.layout import warn_of_columns
-from skstruct.datasets.conll import TokenLines, open_line_blocks, splitter, starting_with
+from skstruct.datasets.conll import TokenLines, is_header, open_line_blocks, splitter, starting_with
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
 from skstruct.datasets.tool_spans import parse_json
 from skstruct.utils.files import os_errors_name, value_errors_name
@@ -146,7 +146,8 @@ def _read_columns(name, blocks, layout, labelled):
     `raw` has the lines since the sequence before. The last sequence may have no tokens.
     """
     skip = starting_with(layout.comment)
-    how = {"separator": layout.separator, "skip_docstart": True}
+    how = {"separator": layout.separator, "skip_docstart": True, "header": None}
+    how["sentence_column"] = layout.sentence_column
     if layout.format == "conllu":
         skip, how = is_no_word, {"separator": "\t", "width": len(COLUMNS), "unknown": UNKNOWN}
     columns = layout.columns
@@ -164,10 +165,15 @@ def _read_columns(name, blocks, layout, labelled):
     for block in without_end(blocks):
         parsed.enter(block)
         for line in block:
-            raw.append(line)
             if skip is not None and skip(line):
+                raw.append(line)
                 continue
-            if parsed[line] is not None:
+            is_token = parsed[line] is not None
+            if is_token and parsed.begins(line) and rows:
+                yield as_sequence()
+                first, rows, raw = first + len(raw), array("I"), []
+            raw.append(line)
+            if is_token:
                 rows.append(len(raw) - 1)
             elif rows:
                 yield as_sequence()
@@ -211,8 +217,20 @@ def write_columns(sequence, answer, layout):
                     f"{remedy} and write JSON lines."
                 )
             raw[row] = with_label(raw[row], str(label), answer.fields_of(t, label), layout)
+        if layout.format != "conllu" and sequence.rows:
+            _name_columns(raw, sequence.rows[0], answer, layout)
         parts += raw
     return "".join(line + "\n" for line in parts)
+
+
+def _name_columns(raw, end, answer, layout):
+    """Add the names of further columns to a header before the first token."""
+    split = splitter(layout.separator)
+    for row in range(end):
+        if is_header(split(raw[row])):
+            more = answer.fields_of(0, answer.entries["labels"][0])
+            names = ["probability", *(f"probability {n}" for n in range(2, len(more) + 1))]
+            raw[row] = _appended(raw[row], "predicted", names[: len(more)], layout)
 
 
 def _appended(line, label, fields, layout):

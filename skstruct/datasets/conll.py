@@ -71,7 +71,18 @@ _COLUMN_NAMES = {
     *_SENTENCE_NAMES,
     *("word", "words", "token", "tokens", "form", "text", "lemma", "pos", "pos_tag", "upos"),
     *("xpos", "chunk", "chunk_tag", "tag", "tags", "label", "labels", "ner", "ner_tag", "iob"),
-    *("bio", "entity", "predicted", "prediction", "shape", "index", "id", "doc", "doc_id"),
+    *(
+        "bio",
+        "entity",
+        "predicted",
+        "prediction",
+        "probability",
+        "shape",
+        "index",
+        "id",
+        "doc",
+        "doc_id",
+    ),
 }
 
 
