@@ -126,6 +126,7 @@ def _as_option(found):
     plain = value.strip("'\"")
     if name in _OPTIONS:
         is_word = re.fullmatch(r"[\w.-]+", plain)
-        return f"--{name} {plain}" if is_word else f"--{name} '{plain}'"
+        option = name.replace("_", "-")
+        return f"--{option} {plain}" if is_word else f"--{option} '{plain}'"
     option = option_of(name)
     return found[0] if option is None else f"{option} {name}={plain}"

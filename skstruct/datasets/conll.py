@@ -547,7 +547,7 @@ class TokenLines(dict):
             self[line] = self.labels[line] = None
             return None
         if self.width is None:
-            if self._names is None and self._read_header(fields):
+            if self._names is None and self._read_header(fields, line):
                 self[line] = self.labels[line] = None
                 return None
             self._set_layout(line, len(fields))
@@ -578,33 +578,41 @@ class TokenLines(dict):
             return ""
         return f"; pass separator={mark!r} for {marks[mark]}"
 
-    def _read_header(self, fields):
+    def _read_header(self, fields, line):
         """Return True for a line of names, by which columns are found."""
-        given = [self._label, self._sentence_column]
-        given += (
-            [self._columns]
-            if isinstance(self._columns, str)
-            else list(self._columns if isinstance(self._columns, Iterable) else ())
-        )
-        by_name = any(isinstance(column, str) for column in given)
+        columns = [self._columns] if isinstance(self._columns, (str, int)) else self._columns
+        asked = [self._label, self._sentence_column]
+        asked += columns if isinstance(columns, (list, tuple)) else []
+        by_name = any(isinstance(column, str) for column in asked)
         self._names = ()
         seen = by_name or is_header(fields) if self._header is None else self._header
         if seen:
             self._names = [field.strip() for field in fields]
+            # Errors name this line.
+            self._numbered(line)
             if self._sentence_column is None:
                 self._sentence_column = sentence_column_of(fields)
         return seen
 
-    def _numbers(self, columns, where):
-        """Columns by their numbers, where they are given by names."""
-        if isinstance(columns, Iterable) and not isinstance(columns, str):
-            return [self._numbers(column, where) for column in columns]
-        if not isinstance(columns, str):
-            return columns
-        if columns not in self._names:
-            named = ", ".join(map(repr, self._names)) or "none: there is no header"
-            raise ValueError(f"{where}: no column has the name {columns!r}; names are {named}")
-        return self._names.index(columns)
+    def _numbered(self, line):
+        """Columns of tokens, of the label and of sentences, by numbers where they had names."""
+        names = {name: number for number, name in enumerate(self._names)}
+
+        def number(column, parameter):
+            if isinstance(column, str) and column not in names:
+                known = f": {', '.join(map(repr, names))}" if names else ", which there is not"
+                raise ValueError(
+                    f"{self._place(line)}: {parameter} has {column!r}; a column is a whole number, "
+                    f"from 0, or a name in the header{known}"
+                )
+            return names[column] if isinstance(column, str) else column
+
+        if isinstance(self._columns, Iterable) and not isinstance(self._columns, str):
+            columns = [number(column, "columns") for column in self._columns]
+        else:
+            columns = number(self._columns, "columns")
+        sentence = number(self._sentence_column, "sentence_column")
+        return columns, number(self._label, "label"), sentence
 
     def _set_layout(self, line, width):
         if self._wanted_width not in (None, width):
@@ -612,9 +620,8 @@ class TokenLines(dict):
                 f"{self._place(line)}: {_columns(width)}, but {self._wanted_width} are expected, "
                 f"separated by tabs: {line!r}"
             )
-        where, given = self._place(line), (self._columns, self._label, self._sentence_column)
         self._label, columns, self._sentence_column, single = _resolved(
-            *(self._numbers(column, where) for column in given), width, where, self._advice(line)
+            *self._numbered(line), width, self._place(line), self._advice(line)
         )
         self.width, self._first = width, self._number(line)
         if single or len(columns) > 1:

@@ -246,9 +246,13 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
         _refuse_invalid(weight[None], lambda _: name)
         weight = np.full(n_sequences, weight)
     elif weight.shape != (n_sequences,):
+        # The third argument is that of lengths in other libraries.
+        like = ""
+        if weight.ndim == 1 and weight.sum() == n_sequences:
+            like = " Lengths of sequences belong to X: SequenceBatch.from_lengths(X, lengths)."
         raise ValueError(
             f"{name} must have shape ({n_sequences},), one weight for each sequence, "
-            f"got {weight.shape}."
+            f"got {weight.shape}.{like}"
         )
     _refuse_invalid(weight, f"{name}[{{}}]".format)
     with np.errstate(over="ignore"):

@@ -52,7 +52,7 @@ from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, Progress, fit_context
-from skstruct.utils.transaction import draft_of
+from skstruct.utils.transaction import draft_of, refuse_arguments
 
 
 class _Tags(ClassifierTags):
@@ -143,7 +143,15 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     _learns_token_weights = False
 
     def fit(
-        self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        X_val=None,
+        y_val=None,
+        sample_weight_val=None,
+        **others,
     ) -> Self:
         """Learn the weights.
 
@@ -174,6 +182,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             as wrong.
         sample_weight_val : float or array-like of shape (n_val_sequences,), default=None
             Weights of its sequences.
+        **others
+            None. For `lengths`, as of hmmlearn, an error says how to make a `SequenceBatch`.
 
         Returns
         -------
@@ -181,6 +191,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
         Raises
         ------
+        TypeError
+            If there are other arguments.
         ValueError
             If X, y or a parameter is invalid; the message names the sequence and the token. The
             estimator is then as it was before.
@@ -192,6 +204,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             up to a hundred training sequences, which hold ten chunks or more in all, hold less than
             a tenth of these.
         """
+        refuse_arguments("fit", others)
         validation = X_val, y_val, sample_weight_val
         return self._fit_watched(X, y, sample_weight, validation, None)
 

@@ -44,9 +44,22 @@ def reads_one_fit(method):
 
     @wraps(method)
     def read(estimator, *args, **kwargs):
+        if "lengths" in kwargs:
+            refuse_arguments(method.__name__, kwargs)
         return method(with_attributes(estimator, vars(estimator)), *args, **kwargs)
 
     return read
+
+
+def refuse_arguments(method, names):
+    """Raise a TypeError for arguments that a method does not take."""
+    if "lengths" in names:
+        raise TypeError(
+            f"{method}() takes no lengths: pass SequenceBatch.from_lengths(X, lengths) as X, and a "
+            "list of label sequences as y."
+        )
+    for name in names:
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
 def with_attributes(estimator, attributes):

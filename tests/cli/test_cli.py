@@ -1,5 +1,6 @@
 """The command: same labels as in Python, formats, errors with file and line, exit codes."""
 
+import csv
 import gzip
 import io
 import json
@@ -1163,6 +1164,39 @@ def test_labels_of_chunks_in_another_spelling(folder, tmp_path):
     assert "'LOC' is not written like them" in told
     run("train", tmp_path / "x.txt", *options, "--to-scheme", "IOBES")
     assert "E-" in run("tag", "-m", tmp_path / "m", text=columns(X)).stdout
+
+
+def test_csv_files_with_a_column_of_sentences(tmp_path):
+    """As Kaggle's corpus of names has them: a header, quotes, and a number in the first row."""
+    rows = [["Sentence #", "Word", "Tag"]]
+    for i, (x, y) in enumerate(zip(X[:40], Y[:40], strict=True)):
+        rows += [
+            ["" if t else f"Sentence: {i}", *row] for t, row in enumerate(zip(x, y, strict=True))
+        ]
+    text = io.StringIO()
+    csv.writer(text).writerows([*rows, ["Sentence: z", ",", "O"], ["", '"', "O"]])
+    path, model = tmp_path / "ner.csv", tmp_path / "m"
+    path.write_text(text.getvalue(), "latin-1", errors="replace")
+    layout = ["--separator", ",", "--encoding", "latin-1"]
+    for more in ([], ["--sentence-column", "0"], ["--sentence-column", "Sentence #"]):
+        said = run("train", path, *layout, *more, "-m", model, *QUICK).stderr
+        assert "token 1 (" in said
+        assert "feature" not in said.splitlines()[0]
+        assert "Read 41 sequences" in said
+    # The layout is stored; what is tagged keeps its form, and can be scored.
+    tagged = run("tag", path, "-m", model, "--encoding", "latin-1").stdout
+    found = list(csv.reader(io.StringIO(tagged)))
+    assert found[0] == [*rows[0], "predicted"]
+    assert [row[:3] for row in found[:5]] == rows[:5]
+    assert len(found) == len(rows) + 2
+    scored = run("evaluate", path, "-m", model, "--encoding", "latin-1").stdout
+    assert "sequences: 41\n" in scored
+    (tmp_path / "tagged").write_text(tagged, "latin-1", errors="replace")
+    assert run("evaluate", *layout, tmp_path / "tagged").stdout == scored
+    told = run("train", path, "-m", model, "--encoding", "latin-1", code=1)
+    assert "pass separator=',' for commas" in str(told.exception)
+    told = run("train", path, *layout, "-m", model, "--sentence-column", "Doc", code=1)
+    assert "sentence_column has 'Doc'" in str(told.exception)
 
 
 @pytest.mark.parametrize("token", ["\u3000", "a\u00a0", "\u2003b"])

@@ -1,5 +1,6 @@
 """Column files sequence by sequence: the same as at once, and no more than is asked for."""
 
+import csv
 import gzip
 import io
 from itertools import count, islice
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skstruct.datasets import conll, iter_conll, read_conll
+from skstruct.datasets import conll, iter_conll, read_conll, write_conll
 from skstruct.datasets import conll as text_lines
 
 TEXT = "-DOCSTART- X O\n\nHe PRP B-NP\nsleeps VBZ B-VP\n\n\nYes UH O\r\n\nÉté NN B-NP\n# x y\n"
@@ -152,7 +153,7 @@ def test_a_token_may_be_a_blank_of_unicode():
         ({"columns": "0"}, "columns has '0'; a column is a whole number"),
         ({"columns": ["word"]}, "columns has 'word'; a column is"),
         ({"columns": slice(1)}, r"columns has slice\(.*; a column is"),
-        ({"label": "x"}, "label has 'x'; a column is"),
+        ({"label": "z"}, "label has 'z'; a column is"),
         ({"separator": 3}, "separator must be a string that is not empty, or None, got 3"),
         ({"separator": ""}, "separator must be a string that is not empty, or None, got ''"),
         ({"comment": ""}, "comment must be a prefix of lines, or None, got ''"),
@@ -173,3 +174,103 @@ def test_streams_remember_few_lines():
     with patch.object(conll, "_REMEMBERED", 10):
         streamed = list(iter_conll(lines))
     assert streamed == list(zip(*read_conll(lines), strict=True))
+
+
+KAGGLE = (
+    "Sentence #,Word,POS,Tag\r\n"
+    "Sentence: 1,Thousands,NNS,O\r\n"
+    ',"""",``,O\r\n'
+    ',",",",",O\r\n'
+    ",caf\xe9,NN,B-geo\r\n"
+    "Sentence: 2,London,NNP,B-geo\r\n"
+    ",.,.,O\r\n"
+)
+KAGGLE_TOKENS = [
+    [("Thousands", "NNS"), ('"', "``"), (",", ","), ("caf\xe9", "NN")],
+    [("London", "NNP"), (".", ".")],
+]
+KAGGLE_LABELS = [["O", "O", "O", "B-geo"], ["B-geo", "O"]]
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sentence_column": "Sentence #"},
+        {"sentence_column": 0, "header": True},
+        {"columns": ["Word", "POS"], "label": "Tag"},
+        {"columns": [1, "POS"], "label": 3, "sentence_column": -4},
+    ],
+)
+def test_sentences_of_a_csv_file(tmp_path, separator, options):
+    path = tmp_path / "ner.csv"
+    rows = csv.reader(KAGGLE.splitlines())
+    with path.open("w", encoding="latin-1", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(rows)
+    options = {**options, "separator": separator, "encoding": "latin-1"}
+    assert read_conll(path, **options) == (KAGGLE_TOKENS, KAGGLE_LABELS)
+    found = list(iter_conll(path, **options))
+    assert found == list(zip(KAGGLE_TOKENS, KAGGLE_LABELS, strict=True))
+
+
+@given(st.lists(st.lists(st.sampled_from("ab,;\" '|"), min_size=1), min_size=1), st.data())
+def test_a_sentence_begins_where_its_column_changes(sentences, data):
+    every = data.draw(st.booleans())
+    blank = data.draw(st.booleans())
+    file = io.StringIO()
+    writer = csv.writer(file)
+    for i, words in enumerate(sentences):
+        for t, word in enumerate(words):
+            writer.writerow([i if every or t == 0 else "", word, "O"])
+        if blank:
+            file.write("\n")
+    X, y = read_conll(io.StringIO(file.getvalue()), separator=",", sentence_column=0)
+    assert sentences == X
+    assert y == [["O"] * len(words) for words in sentences]
+
+
+def test_headers():
+    lines = ["word pos tag", "He PRP O", "", "Yes UH O"]
+    expected = [[("He", "PRP")], [("Yes", "UH")]], [["O"], ["O"]]
+    assert read_conll(lines) == read_conll(lines, header=True) == expected
+    assert read_conll(lines, columns="word", label="tag")[0] == [["He"], ["Yes"]]
+    assert read_conll(lines, header=False)[0][0][0] == ("word", "pos")
+    # Names need not be usual ones where a column is asked for.
+    assert read_conll(["x y z", *lines[1:]], label="z") == expected
+    assert len(read_conll(["x y z", *lines[1:]])[0][0]) == 2
+    assert read_conll(["word O", "tag O"])[0] == [["word", "tag"]]
+    # What is written is read back.
+    with pytest.raises(ValueError, match="could not be read back as a token, but as names of"):
+        write_conll(io.StringIO(), [["word"]], [["tag"]])
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (KAGGLE.splitlines(), {}, r"line 3: 1 column, .*; pass separator=',' for commas"),
+        (["a,O", "b,O"], {}, r"line 1: 1 column, .*; pass separator=',' for commas"),
+        (["a;N;O", "b;N;O"], {}, r"line 1: 1 column, .*; pass separator=';' for semicolons"),
+        (["a O", "b\tc\tO"], {}, r"line 2: 3 columns, .*; pass separator='\\t' for tabs"),
+        (["1,a,O"], {"separator": ",", "sentence_column": 2}, "is the column of the label"),
+        (["1,a,O"], {"separator": ",", "sentence_column": 5}, "sentence_column=5 does not exist"),
+        (["1,a", "2,b"], {"separator": ",", "sentence_column": 0}, "2 columns, so either the t"),
+        (["a b", "1 O"], {"label": "c"}, "line 1: label has 'c'; .* header: 'a', 'b'"),
+        (["a b"], {"label": "b", "header": False}, "label has 'b'; .* header, which there is not"),
+        (['",NN,O', "b,NN,O"], {"separator": ","}, "line 1: 1 column"),
+    ],
+)
+def test_columns_that_cannot_be_found(lines, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(lines, **options)
+
+
+@given(
+    st.lists(st.lists(st.tuples(*[st.text("a,;\" '", min_size=1)] * 2), min_size=1), min_size=1),
+    st.sampled_from([",", ";"]),
+)
+def test_quotes_are_written_and_read(tokens, separator):
+    file = io.StringIO()
+    labels = [["O"] * len(sequence) for sequence in tokens]
+    write_conll(file, tokens, labels, separator=separator)
+    assert read_conll(io.StringIO(file.getvalue()), separator=separator) == (tokens, labels)

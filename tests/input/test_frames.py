@@ -17,12 +17,14 @@ from skstruct import (
     CRFTagger,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
+    PerceptronTagger,
     SequenceBatch,
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
     WordVectorizer,
 )
+from skstruct.crfsuite import CRF
 
 TABLE = {
     "doc_id": [7, 7, 3, 3, 3],
@@ -329,3 +331,44 @@ def test_output_is_a_batch_where_frames_are_asked_for(output):
         for batch in (found, expected):
             batch.X = sp.csr_matrix(batch.X)
         assert (found.X != expected.X).nnz == 0
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_lists_of_frames_of_strings_name_the_way(kind):
+    library = pytest.importorskip(kind)
+    frame = library.DataFrame({"word": ["Ana", "sings"], "size": [1, 2]})
+    y = [["B", "O"]] * 4
+    calls = [
+        lambda: CRFTagger().fit([frame] * 4, y),
+        lambda: PerceptronTagger(random_state=0).fit([frame] * 4, y),
+        lambda: CRF().fit([frame] * 4, y),
+        lambda: SequenceBatch.from_sequences([frame] * 4),
+        lambda: CRFTagger().fit([[{"a": 1}] * 2] * 4, y).predict([frame] * 4),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"frame") as raised:
+            call()
+        assert "column 'word' has strings" in str(raised.value)
+        assert "to_dict" in str(raised.value)
+    records = frame.to_dict("records") if kind == "pandas" else frame.to_dicts()
+    assert CRFTagger(l2=0.1).fit([records] * 4, y).predict([records]).tolist() == y[:1]
+    vectors = {"Ana": [1.0, 2.0]}
+    for column in ("word", 0):
+        X = EmbeddingVectorizer(vectors, column=column).fit_transform([frame[["word"]]] * 4)
+        assert X.X[:2].tolist() == [[1, 2], [0, 0]]
+    with pytest.raises(ValueError, match="Sequence 0 is a data frame without the column 'pos'"):
+        EmbeddingVectorizer(vectors, column="pos").fit([frame])
+
+
+def test_lengths_as_in_hmmlearn_name_the_way():
+    X, lengths, y = np.eye(5), [2, 3], ["a", "b", "a", "b", "a"]
+    told = r"SequenceBatch\.from_lengths\(X, lengths\)"
+    for tagger in (CRFTagger(), PerceptronTagger(random_state=0)):
+        with pytest.raises(TypeError, match=told):
+            tagger.fit(X, y, lengths=lengths)
+        with pytest.raises(ValueError, match=told):
+            tagger.fit(X, y, lengths)
+        tagger.fit(SequenceBatch.from_lengths(X, lengths), [y[:2], y[2:]])
+        for method in (tagger.predict, tagger.predict_nbest):
+            with pytest.raises(TypeError, match=told):
+                method(X, lengths=lengths)
