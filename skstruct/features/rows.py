@@ -81,8 +81,8 @@ class TokenTransformer(
     >>> tagger = make_pipeline(SequenceVectorizer(), select, CRFTagger()).fit(X, y)
     >>> tagger[:-1].get_feature_names_out().tolist()
     ['word:cat', 'word:the']
-    >>> tagger.predict([[{"word": "cat"}]]).tolist()
-    [['NOUN']]
+    >>> tagger.predict([[{"word": "the"}, {"word": "cat"}]]).tolist()
+    [['DET', 'NOUN']]
     """
 
     _parameter_constraints: ClassVar[dict] = {"transformer": [HasMethods(["fit", "transform"])]}
