@@ -77,7 +77,8 @@ def test_every_estimator_has_typical_steps():
 
 # These have none of their own.
 WITHOUT_KERNELS = {
-    *("CRFTaggerCV", "EmbeddingVectorizer", "NBestReranker", "SequenceUnion", "SpanTaggerCV")
+    *("CRFTaggerCV", "EmbeddingVectorizer", "NBestReranker", "SequenceUnion", "SpanTaggerCV"),
+    "TokenTransformer",
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import skstruct
 from skstruct import (
@@ -27,6 +28,7 @@ from skstruct import (
     SequenceVectorizer,
     SpanTaggerCV,
     TemplateVectorizer,
+    TokenTransformer,
     WordVectorizer,
     crfsuite,
 )
@@ -84,6 +86,10 @@ def fitted_estimators():
             if kind is SequenceUnion:
                 vectorizer = kind([("words", TemplateVectorizer()), ("vectors", vectorizer)])
             cases[name] = vectorizer.fit(TOKENS), lambda e: [*map(str, e.transform(TOKENS).X)]
+        elif kind is TokenTransformer:
+            batch = SequenceVectorizer().fit_transform(X)
+            step = kind(MaxAbsScaler()).fit(batch)
+            cases[name] = step, lambda e, batch=batch: e.transform(batch).X.toarray()
         elif kind is SpanTaggerCV:
             cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), lambda e: [*e.predict_spans(X)]
         elif kind is CRFTaggerCV:
