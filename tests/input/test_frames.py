@@ -356,7 +356,7 @@ def test_lists_of_frames_of_strings_name_the_way(kind):
     for column in ("word", 0):
         X = EmbeddingVectorizer(vectors, column=column).fit_transform([frame[["word"]]] * 4)
         assert X.X[:2].tolist() == [[1, 2], [0, 0]]
-    with pytest.raises(ValueError, match="Sequence 0 is a data frame without the column 'pos'"):
+    with pytest.raises(ValueError, match="Sequence 0 has no column 'pos'"):
         EmbeddingVectorizer(vectors, column="pos").fit([frame])
 
 
