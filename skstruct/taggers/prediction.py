@@ -36,7 +36,7 @@ from skstruct.taggers.short import (
 )
 from skstruct.utils.messages import check_choice, check_count
 from skstruct.utils.persistence import set_module
-from skstruct.utils.transaction import reads_one_fit
+from skstruct.utils.transaction import reads_one_fit, refuse_arguments
 
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
 # where the last two are those of labels.
@@ -94,7 +94,7 @@ class LinearChainMixin:
     parameters `n_jobs` and `constraint`.
     """
 
-    def predict(self, X, known=None) -> Any:
+    def predict(self, X, known=None, **others) -> Any:
         """Predict the best label sequences (Viterbi).
 
         Parameters
@@ -105,6 +105,8 @@ class LinearChainMixin:
         known : sequences of labels, default=None
             Known labels, in the shape of `y`, with None for tokens whose label is unknown. The
             prediction is then the best labelling that agrees with them.
+        **others
+            None, as in `fit`.
 
         Returns
         -------
@@ -118,6 +120,8 @@ class LinearChainMixin:
             If `X` or `known` is invalid, or a sequence has no possible labelling because of the
             `constraint` and what is known; the message names the sequence.
         """
+        if others:
+            refuse_arguments("predict", others)
         labels = label_few(self, X) if known is None else None
         return self._label_batch(X, known) if labels is None else labels
 
@@ -131,7 +135,7 @@ class LinearChainMixin:
             check_decoded(codes, known, batch.offsets, possible)
         return self._shape_labels(codes, batch, format)
 
-    def predict_proba(self, X, known=None) -> Any:
+    def predict_proba(self, X, known=None, **others) -> Any:
         """Predict the marginal probability of each label at each token (forward-backward).
 
         The probability of a label sequence is proportional to ``exp(score)``. A CRF is trained for
@@ -143,6 +147,8 @@ class LinearChainMixin:
             As in `predict`.
         known : sequences of labels, default=None
             As in `predict`. The probabilities are then conditional on these labels.
+        **others
+            None, as in `fit`.
 
         Returns
         -------
@@ -156,6 +162,8 @@ class LinearChainMixin:
         ValueError
             As in `predict`.
         """
+        if others:
+            refuse_arguments("predict_proba", others)
         found = weigh_few(self, X) if known is None else None
         return self._weigh_batch(X, known) if found is None else found
 

@@ -369,6 +369,6 @@ def test_lengths_as_in_hmmlearn_name_the_way():
         with pytest.raises(ValueError, match=told):
             tagger.fit(X, y, lengths)
         tagger.fit(SequenceBatch.from_lengths(X, lengths), [y[:2], y[2:]])
-        for method in (tagger.predict, tagger.predict_nbest):
+        for method in (tagger.predict, tagger.predict_proba, tagger.predict_nbest):
             with pytest.raises(TypeError, match=told):
                 method(X, lengths=lengths)
