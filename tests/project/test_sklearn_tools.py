@@ -8,11 +8,18 @@ import pytest
 import sklearn.model_selection as selection
 from sklearn import metrics
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.feature_selection import SelectFromModel, SelectKBest
+from sklearn.feature_selection import (
+    RFE,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+    VarianceThreshold,
+)
 from sklearn.inspection import permutation_importance
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
 from skstruct import PerceptronTagger, SequenceVectorizer
 from skstruct.datasets import load_addresses
@@ -107,8 +114,15 @@ REFUSED = {
     "VotingClassifier": lambda: fit(VotingClassifier([("a", TAGGER), ("b", TAGGER)])),
     "BaggingClassifier": lambda: fit(BaggingClassifier(TAGGER, n_estimators=2)),
     "StackingClassifier": lambda: fit(StackingClassifier([("a", TAGGER), ("b", TAGGER)])),
-    "SelectKBest": lambda: SelectKBest().fit(SequenceVectorizer().fit_transform(X), Y),
+    **{
+        type(step).__name__: lambda step=step: step.fit(SequenceVectorizer().fit_transform(X), Y)
+        for step in (
+            *(MaxAbsScaler(), StandardScaler(with_mean=False), VarianceThreshold()),
+            *(TruncatedSVD(2), SelectKBest(), RFE(TAGGER), SequentialFeatureSelector(TAGGER)),
+        )
+    },
     "SelectFromModel": lambda: SelectFromModel(TAGGER).fit(X, Y).transform(X),
+    "FeatureUnion": lambda: FeatureUnion([("a", SequenceVectorizer())]).fit_transform(X),
     "CalibratedClassifierCV": lambda: fit(CalibratedClassifierCV(TAGGER)),
     "TunedThresholdClassifierCV": lambda: fit(selection.TunedThresholdClassifierCV(TAGGER)),
     "permutation_importance": lambda: permutation_importance(TAGGER.fit(X, Y), X, Y),
@@ -142,4 +156,6 @@ def test_tools_that_take_sequences(name):
 def test_tools_that_do_not(name):
     with pytest.raises((ValueError, TypeError, AttributeError)) as raised:
         REFUSED[name]()
-    assert "skstruct" not in raised.traceback[-1].path.parts, raised.value
+    # The errors are scikit-learn's, or that of a batch that is taken for an array.
+    is_ours = "skstruct" in raised.traceback[-1].path.parts
+    assert is_ours == ("TokenTransformer" in str(raised.value)), raised.value
