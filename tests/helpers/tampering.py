@@ -83,7 +83,8 @@ def cases():
     observed, wide = observed_batch(), wide_batch()
     template = ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,1|prefix1]", "B1:%x[0,0]"]
     embeddings = EmbeddingVectorizer({"a": [0.5, 1.0], "b": np.ones(2)})
-    words = WordVectorizer(gazetteers={"place": ["a b", "c"]}, clusters={"a": "0110", "b": "111"})
+    lists = {"gazetteers": {"place": ["a b", "c"]}, "clusters": {"a": "0110", "b": "111"}}
+    words = WordVectorizer(**lists, label_statistics=True)
     union = SequenceUnion(
         [("words", TemplateVectorizer(template[:1])), ("vectors", embeddings)],
         transformer_weights={"words": 0.5},
@@ -106,7 +107,7 @@ def cases():
     yield "SequenceVectorizer", SequenceVectorizer().fit(DICTS), DICTS, vectorized
     hashing = HashingTemplateVectorizer(template, n_features=8)
     for vectorizer in (TemplateVectorizer(template), words, hashing, union):
-        yield type(vectorizer).__name__, vectorizer.fit(TOKENS), TOKENS, vectorized
+        yield type(vectorizer).__name__, vectorizer.fit(TOKENS, LABELS), TOKENS, vectorized
     yield "TokenTransformer", TokenTransformer(MaxAbsScaler()).fit(wide), wide, vectorized
     voting = VRDAReranker(prediction="vote", random_state=0, max_iter=3).fit(GROUPS, ORACLES)
     yield "vote", voting, GROUPS, lambda model, X: np.concatenate(model.decision_function(X))

@@ -21,6 +21,7 @@ from skstruct import (
     CRFTaggerCV,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
+    LabelStatistics,
     NBestReranker,
     PerceptronTagger,
     SequenceBatch,
@@ -29,6 +30,7 @@ from skstruct import (
     SpanTaggerCV,
     TemplateVectorizer,
     TokenTransformer,
+    WordClusters,
     WordVectorizer,
     crfsuite,
 )
@@ -81,6 +83,11 @@ def fitted_estimators():
             cases[name] = kind().fit(TOKENS), lambda e: e.transform(TOKENS).X.toarray()
         elif kind is SequenceVectorizer:
             cases[name] = kind().fit(X), lambda e: e.transform(X).X.toarray()
+        elif kind is LabelStatistics:
+            cases[name] = kind().fit(TOKENS, Y), lambda e: e.transform(TOKENS)
+        elif kind is WordClusters:
+            words = [[word for word, _ in tokens] for tokens in TOKENS]
+            cases[name] = kind(2, random_state=0).fit(words), lambda e: sorted(e.clusters_.items())
         elif kind in (EmbeddingVectorizer, SequenceUnion):
             vectorizer = EmbeddingVectorizer({"time": [0.5, 1.0], "fliés": np.ones(2)})
             if kind is SequenceUnion:
