@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 from skstruct.dask.mixing import fit_online
-from skstruct.dask.shard import count, number, read
+from skstruct.dask.shard import count, count_labels, number, read, reads_labels
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.base import names_in
 from skstruct.features.dicts import SequenceVectorizer
+from skstruct.features.statistics import merge
 from skstruct.input.formats import check_number, label_array, sorted_classes
 from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
@@ -86,7 +87,8 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         Advice to scale the features.
     """
     classes = None if classes is None else sorted_classes(classes)
-    shards = workers.map(read, parts, (vectorizer, classes), keep=True)
+    total = count_all_labels(workers, parts, vectorizer) if reads_labels(vectorizer) else None
+    shards = workers.map(read, parts, (vectorizer, classes, total), keep=True)
     found = workers.map(getattr, [(shard, "summary") for shard in shards])
     merged = merge_classes(found)
     tagger.classes_ = merged if classes is None else classes
@@ -111,6 +113,19 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         keep=True,
     )
     return training_sets, [n[of] for n, of in zip(numbers, kept, strict=True)], scale
+
+
+def count_all_labels(workers, parts, vectorizer):
+    """Keep the statistics of all partitions; return what each compares with its own.
+
+    Partitions are folds, so that this is None where only one has sequences.
+    """
+    counts = [found for found in workers.map(count_labels, parts, vectorizer) if found is not None]
+    if not counts:
+        return None
+    total = merge(counts)
+    vectorizer._keep_counts(total)
+    return total if len(counts) > 1 else None
 
 
 def make_objective(tagger, workers, training_sets, numbers, dtype):

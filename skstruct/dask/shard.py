@@ -124,15 +124,16 @@ def read(X, y, settings):
     X, y : object
         The partition of both, as ``fit`` of a tagger takes them; they may be empty.
     settings : tuple
-        The vectoriser or None, and the classes or None.
+        The vectoriser or None, the classes or None, and the `Counts` of labels of all partitions,
+        or None.
 
     Returns
     -------
     shard : Shard
     """
-    vectorizer, classes = settings
+    vectorizer, classes, total = settings
     X, y = as_sequences(X, "X"), as_sequences(y, "y")
-    format, batch, learnt = vectorize(X, vectorizer)
+    format, batch, learnt = vectorize(X, vectorizer, (y, total))
     n_features = batch.n_features if learnt is None and len(batch) else None
     if classes is None and batch.n_rows == 0:
         # No label can occur, but the number of sequences must be right.
@@ -195,7 +196,18 @@ def _places(kept):
     return np.cumsum(kept, dtype=np.int32) - np.int32(1)
 
 
-def vectorize(X, vectorizer):
+def reads_labels(vectorizer):
+    """Return True for a vectoriser that learns from labels."""
+    return bool(getattr(vectorizer, "label_statistics", False))
+
+
+def count_labels(X, y, vectorizer):
+    """Counts of the labels of words in a partition; None if it has no sequences."""
+    X, y = as_sequences(X, "X"), as_sequences(y, "y")
+    return vectorizer._count_labels(X, y) if len(X) else None
+
+
+def vectorize(X, vectorizer, labels=(None, None)):
     """Turn a partition into a batch.
 
     Parameters
@@ -205,6 +217,9 @@ def vectorize(X, vectorizer):
     vectorizer : vectoriser or None
         What makes a batch of tokens. A copy of a `SequenceVectorizer`, or of a vectoriser by
         templates that learns, is fitted to the partition, others transform it.
+    labels : tuple, default=(None, None)
+        Labels of the partition, for vectorisers that learn from them, and the `Counts` of all
+        partitions; None if there are no others.
 
     Returns
     -------
@@ -218,7 +233,8 @@ def vectorize(X, vectorizer):
         return Format.BATCH, SequenceBatch(np.empty((0, 0)), [0]), learnt
     if isinstance(vectorizer, LearningTemplateVectorizer):
         learnt = clone(vectorizer)
-        format, batch = Format.TOKENS, learnt._fit(X, is_part=True)
+        given = {"labels": (*labels, None)} if reads_labels(vectorizer) else {}
+        format, batch = Format.TOKENS, learnt._fit(X, is_part=True, **given)
     elif vectorizer is not None and not isinstance(vectorizer, SequenceVectorizer):
         format, batch = Format.TOKENS, read_format(vectorizer.transform(X))[1]
     else:

@@ -233,12 +233,6 @@ class WordClusters(Persistent, BaseEstimator):
             del state["normalize"]
         return state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
     def _check_state(self):
         if self._is_learnt() and len(self.paths_) != len(self.words_):
             raise ValueError("there are not as many paths as words.")

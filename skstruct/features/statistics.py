@@ -297,6 +297,27 @@ class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_out
         self._keep(training.counts())
         return list(number), found
 
+    def _learn_part(self, words, codes, offsets, y, total):
+        """Statistics of the tokens of a part of the data, from the labels of the other parts.
+
+        Parameters
+        ----------
+        words, codes, offsets, y
+            As of `_learn`.
+        total : Counts
+            Of all parts, this one included.
+
+        Returns
+        -------
+        values, codes
+            As of `_learn`.
+        """
+        part = self._read(words, codes, offsets, y, None, total.scheme)
+        values = total.without(part.counts()).values(self.counts)
+        number = defaultdict(count().__next__)
+        numbers = np.fromiter(map(number.__getitem__, values), np.int32, len(values))
+        return list(number), numbers[part.codes]
+
     def _read(self, words, codes, offsets, y, sample_weight, scheme=None):
         """Words and types of all tokens, numbered."""
         if y is None:
@@ -390,6 +411,18 @@ class Counts(NamedTuple):
         levels = np.searchsorted(bounds, self.occurrences, side="right")
         return np.array(table, dtype=object)[marks, levels]
 
+    def without(self, part):
+        """Counts of the words of a part of the data, less its own; weights are integers."""
+        place = dict(zip(self.words, count()))
+        rows = np.fromiter(map(place.__getitem__, part.words), np.int64, len(part.words))
+        own = sp.coo_matrix(part.weights)
+        columns = np.array([self.types.index(kind) for kind in part.types], np.int64)[own.col]
+        shape = len(rows), len(self.types)
+        weights = self.weights[rows] - sp.csr_matrix((own.data, (own.row, columns)), shape=shape)
+        weights.eliminate_zeros()
+        occurrences = self.occurrences[rows] - part.occurrences
+        return Counts(self.scheme, part.words, self.types, occurrences, weights)
+
 
 class _Training(NamedTuple):
     """Tokens of training sequences."""
@@ -423,7 +456,9 @@ def merge(parts):
         entries.append((own.data, rows[own.row], columns[own.col]))
     data, rows, columns = map(np.concatenate, zip(*entries, strict=True))
     weights = sp.csr_matrix((data, (rows, columns)), shape=shape)
-    return Counts(parts[0].scheme, list(words), types, occurrences, weights)
+    # Parts may have labels without letters only in common, such as "O".
+    scheme = RUNS if any(part.scheme == RUNS for part in parts) else parts[0].scheme
+    return Counts(scheme, list(words), types, occurrences, weights)
 
 
 def _type(label, scheme):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from skstruct.features.statistics import LabelStatistics
+from skstruct.features.statistics import Counts, LabelStatistics
 from skstruct.sequences import SequenceBatch
 from skstruct.templates.syntax import FARTHEST, column_lines, template_lines
 from skstruct.templates.vectorizers import LearningTemplateVectorizer
@@ -234,6 +234,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 vars(draft).pop(name, None)
             if self.label_statistics:
                 draft.label_statistics_ = self._unfitted_statistics(labels[0])
+                if isinstance(labels[1], Counts):
+                    draft.label_statistics_._keep(labels[1])
                 draft._labels = labels
             batch = super(WordVectorizer, draft)._fit(X, **options)
             vars(draft).pop("_labels", None)
@@ -326,8 +328,22 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
     def _replaced(self):
         if "_labels" not in vars(self):
             return {}
-        learn = self.label_statistics_._learn
-        return {"labels": lambda *words: learn(*words, *self._labels)}
+        statistics, (y, *others) = self.label_statistics_, self._labels
+        if isinstance(others[0], Counts):
+            # Of all parts of the data, of which X is one.
+            return {"labels": lambda *words: statistics._learn_part(*words, y, others[0])}
+        return {"labels": lambda *words: statistics._learn(*words, y, *others)}
+
+    def _count_labels(self, X, y):
+        """Counts of a part of the data, for the statistics of all of it."""
+        statistics = self._unfitted_statistics(y)
+        statistics.fit(X, y)
+        return statistics._counts()
+
+    def _keep_counts(self, counts):
+        """Keep the statistics of all parts of the data."""
+        self.label_statistics_ = self._unfitted_statistics(())
+        self.label_statistics_._keep(counts)
 
     # Lists of strings are stored packed; see `skstruct.utils.persistence`.
 

@@ -29,10 +29,12 @@ from skstruct import (
     CRFTagger,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
+    LabelStatistics,
     PerceptronTagger,
     SequenceBatch,
     SequenceVectorizer,
     TemplateVectorizer,
+    WordVectorizer,
 )
 from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster, DirectCalls
@@ -155,6 +157,34 @@ def test_vectorizers(client):
         assert_array_equal(tagger.estimator_.history_["validation_score"], score)
         answers = dask.compute(*tagger.predict(delayed_parts(words, Y)[0]))
         assert list(chain.from_iterable(answers)) == expected.predict(batch).tolist()
+
+
+def test_label_statistics(client):
+    """Partitions are folds: each gets the statistics of the others, and new text those of all."""
+    words = [[f"{token['word']}" for token in tokens] for tokens in X]
+    parts = delayed_parts(words, Y)
+    sizes = [len(part) for part in dask.compute(*parts[0])]
+    ends = np.cumsum(sizes)
+    folds = [
+        (np.r_[: end - size, end : len(X)], np.r_[end - size : end])
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+    tagger = DaskTagger(
+        CRFTagger(tol=1e-6), vectorizer=WordVectorizer(label_statistics=True), client=client
+    ).fit(*parts)
+    expected = WordVectorizer(label_statistics=LabelStatistics(cv=folds))
+    batch = expected.fit_transform(words, Y)
+    found = tagger.vectorizer_
+    assert found.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
+    assert (found.transform(words).X != expected.transform(words).X).nnz == 0
+    assert_same_bits(tagger.estimator_, CRFTagger(tol=1e-6, n_jobs=N_SHARDS).fit(batch, Y))
+    # A single partition is divided itself.
+    perceptron = PerceptronTagger(max_iter=1, tol=None, random_state=0)
+    tagger = DaskTagger(perceptron, vectorizer=WordVectorizer(label_statistics=True), client=client)
+    tagger.fit([dask.delayed(words)], [dask.delayed(Y)])
+    alone = WordVectorizer(label_statistics=True).fit(words, Y)
+    names = alone.get_feature_names_out().tolist()
+    assert tagger.vectorizer_.get_feature_names_out().tolist() == names
 
 
 def test_partitions_that_are_batches(client):
