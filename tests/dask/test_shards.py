@@ -365,7 +365,9 @@ def test_a_fit_goes_on_from_the_start(monkeypatch, l1):
     for n_shards in (1, 4, 4):
         tagger = learn_from_shards(CRFTagger(tol=1e-8, l1=l1), cut(X, y, n_shards))
         objectives.append(tagger.history_["objective"])
-        assert objectives[-1][0] < 0.97 * whole.history_["objective"][0]
+        # Of an ascent with an L1 penalty, only the objective of some epochs is known.
+        known = objectives[-1][~np.isnan(tagger.history_["gradient_norm"])]
+        assert known[0] < 0.97 * whole.history_["objective"][0]
         assert_allclose(objectives[-1][-1], whole.history_["objective"][-1], rtol=1e-6)
     assert_array_equal(objectives[1], objectives[2])
 
