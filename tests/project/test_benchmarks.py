@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = {
     "baselines": ({"seconds"}, ()),
     "cold_start": ({"seconds"}, ()),
-    "conll2000": ({"medians", "ratios"}, ("pycrfsuite",)),
     "crf_optimum": ({"addresses"}, ("pycrfsuite",)),
     "online_epochs": ({"epochs"}, ("pycrfsuite",)),
     "parallel_learning": ({"shards"}, ()),
