@@ -250,7 +250,7 @@ def test_what_is_no_batch_at_all(X):
         ([TABLE, DICTS[0]], "Sequence 1 is not a matrix of numbers"),
         ([[[1, 2], [3]]], "Sequence 0 is not a matrix of numbers"),
         ([[[1, 2]], [[1, "a"]]], "Sequence 1 is not a matrix of numbers"),
-        ([pd.DataFrame([["a", 1]])], "Sequence 0 is not a matrix of numbers"),
+        ([pd.DataFrame([["a", 1]])], "Sequence 0 is a data frame whose column 0 has strings"),
         ([TABLE + 1j, TABLE], "Complex data not supported"),
         (np.full((2, 1, 1), 1j), "Complex data not supported"),
         (TABLE.astype("m8[D]"), "X has values of the type timedelta64"),

@@ -32,7 +32,7 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils._test_common import instance_generator
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -54,6 +54,7 @@ from skstruct import (
     SGDReranker,
     SpanTaggerCV,
     TemplateVectorizer,
+    TokenTransformer,
     TruncatedGradientReranker,
     VRDAReranker,
     WordClusters,
@@ -79,6 +80,7 @@ OTHERS = [
     SequenceVectorizer(),
     SpanTaggerCV(CRFTagger()),
     TemplateVectorizer("U:%x[0,0]"),
+    TokenTransformer(MaxAbsScaler()),
     TruncatedGradientReranker(),
     VRDAReranker(),
     WordClusters(),
