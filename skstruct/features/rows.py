@@ -93,6 +93,12 @@ class TokenTransformer(
         self.transformer = transformer
 
     @_fit_context(prefer_skip_nested_validation=False)
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Rows are tokens of sequences.
+        tags.input_tags.two_d_array = False
+        return tags
+
     def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Fit the transformer to the rows of all sequences.
 
