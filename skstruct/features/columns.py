@@ -265,3 +265,41 @@ def _words_at(sequence, i, key):
             )
         words.append(word)
     return words
+
+
+def normalized(words, normalize, *, as_strings=True):
+    """Words as a function of the user's writes them; as they are for None.
+
+    Raises a ValueError if the function raises, or returns another type where strings are needed.
+    """
+    if normalize is None:
+        return words
+    found = []
+    try:
+        for word in words:
+            found.append(normalize(word))
+    except Exception as error:
+        raise ValueError(
+            f"normalize raised {type(error).__name__}: {error}, for the word {words[len(found)]!r}."
+        ) from error
+    if as_strings and not set(map(type, found)) <= {str}:
+        wrong = next((n for n, word in enumerate(found) if not isinstance(word, str)), None)
+        if wrong is not None:
+            raise ValueError(
+                f"normalize must return strings, but returned {short_repr(found[wrong])} for "
+                f"{words[wrong]!r}."
+            )
+    return found
+
+
+class WithoutLowerCase:
+    """Part of estimators whose parameter `normalize` is `str.lower` by default.
+
+    Their state leaves the default out, which is restored: files hold no functions of Python's.
+    """
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if self.normalize is str.lower:
+            del state["normalize"]
+        return state

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
-from skstruct.features.columns import read_words
+from skstruct.features.columns import normalized, read_words
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import check_float_dtype, short_repr
@@ -161,7 +161,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         """Matrix of the vectors of words, with zeros for words without a vector."""
         if isinstance(self.vectors, (str, list, tuple, np.ndarray)):
             raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
-        words = words if self.normalize is None else list(map(self._normalized, words))
+        words = normalized(words, self.normalize, as_strings=False)
         table = np.zeros((len(words), n_dimensions or 0), dtype)
         for number, word in enumerate(words):
             if word not in self.vectors:
@@ -186,14 +186,6 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
         return table
-
-    def _normalized(self, word):
-        try:
-            return self.normalize(word)
-        except Exception as error:
-            raise ValueError(
-                f"normalize raised {type(error).__name__}: {error}, for the word {word!r}."
-            ) from error
 
     def _checked_offsets(self):
         offsets = list(self.offsets)

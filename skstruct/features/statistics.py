@@ -14,13 +14,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.columns import read_words
+from skstruct.features.columns import WithoutLowerCase, normalized, read_words
 from skstruct.frames import is_frame
 from skstruct.input.formats import Format, copied, flatten_labels
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, scheme_of_classes, split_label
 from skstruct.input.training_set import read_sample_weight
 from skstruct.utils.declared import Array, Choice, Strings
-from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.transaction import draft_of, reads_one_fit
 
@@ -30,7 +29,9 @@ _MOST_FOLDS = 5
 
 
 @set_module("skstruct")
-class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class LabelStatistics(
+    WithoutLowerCase, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Put a column beside tokens: what labels the word has in other training sequences.
 
     ``fit_transform(X, y)`` does not equal ``fit(X, y).transform(X)``, as with
@@ -263,7 +264,7 @@ class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_out
         if "_lookup" not in vars(self):
             values = self._counts().values(self.counts)
             self._lookup = dict(zip(self.words_, values.tolist(), strict=True))
-        return self._lookup.get(self._normalized([word])[0], NEW)
+        return self._lookup.get(normalized([word], self.normalize)[0], NEW)
 
     def _learn(self, words, codes, offsets, y, groups, sample_weight):
         """Count labels; return the statistics of the training tokens.
@@ -334,24 +335,10 @@ class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_out
         kinds = np.fromiter(map(number.__getitem__, labels), np.int64, len(labels))
         weights = read_sample_weight(sample_weight, len(offsets) - 1)
         keys = defaultdict(count().__next__)
-        which = np.fromiter(map(keys.__getitem__, self._normalized(words)), np.int64, len(words))
+        found = normalized(words, self.normalize)
+        which = np.fromiter(map(keys.__getitem__, found), np.int64, len(words))
         weights = np.repeat(weights, np.diff(offsets))
         return _Training(scheme, list(keys), types, which[codes], kinds, weights)
-
-    def _normalized(self, words):
-        if self.normalize is None:
-            return words
-        try:
-            found = list(map(self.normalize, words))
-            wrong = next((n for n, word in enumerate(found) if not isinstance(word, str)), None)
-        except Exception as error:
-            raise ValueError(f"normalize raised {type(error).__name__}: {error}.") from error
-        if wrong is not None:
-            raise ValueError(
-                f"normalize must return strings, but returned {short_repr(found[wrong])} for "
-                f"{words[wrong]!r}."
-            )
-        return found
 
     def _counts(self):
         shape = len(self.words_), len(self.types_)
@@ -365,13 +352,6 @@ class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_out
             pairs = weights.tocoo()
             draft._rows, draft._columns = pairs.row.astype(np.int64), pairs.col.astype(np.int64)
             draft._weights = pairs.data
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        if self.normalize is str.lower:
-            # The default, which is restored; files hold no functions of Python's.
-            del state["normalize"]
-        return state
 
     def _check_state(self):
         _check_bounds(self.counts)
