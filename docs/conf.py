@@ -132,6 +132,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "skstruct"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = ["tables.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {
