@@ -326,6 +326,11 @@ SKETCHES = {
         + text(160, 145, "the cat sat", 40, BLUE, mono=True)
     ),
     "plot_embeddings": embedding,
+    "plot_few_labels": lambda: (
+        tag(20, 30, 120, "Tarnwick", "new", GREY, dashed=True)
+        + tag(180, 30, 120, "Rome", "LOC!5", GREEN)
+        + text(160, 165, "0010110", 34, BLUE, mono=True)
+    ),
     "plot_path": path,
     "plot_search": lambda: (
         grid(3, 4, (1, 2), 90)
