@@ -33,7 +33,7 @@ from benchmarks.common.features import (
 )
 from benchmarks.common.processes import peak_memory, seconds_of, take_turns
 from benchmarks.common.report import median, median_and_range, note_on_runs, ratios, table
-from skstruct.features import SequenceVectorizer
+from skstruct import SequenceVectorizer
 from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 
 CALLS = 3

@@ -35,6 +35,7 @@ SHOWN = 3.5
 def style_of(system):
     """Keywords of the points of a system."""
     learner = system.removeprefix("CRFsuite ").removesuffix(", tuned")
+    learner = learner.removesuffix(", same objective")
     color = COLORS[learner]
     markers = {
         **dict.fromkeys(CRFSUITE, "s"),

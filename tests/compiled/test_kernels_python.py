@@ -40,6 +40,7 @@ from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.search import search_nbest
 from skstruct.chain.second_order import SecondOrderChain
 from skstruct.chain.spans import Paths, Task, find_spans, paths_inside
+from skstruct.chain.through import best_through
 from skstruct.compiled import keys, rows
 from skstruct.compiled.rows import sort_rows
 from skstruct.decoding import make_search
@@ -57,8 +58,11 @@ from skstruct.templates import HashingTemplateVectorizer, TemplateVectorizer
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(skstruct.__file__).parent
-# How kernels are compiled, and chosen, is run with the import, which is not watched.
-MODULES = sorted(keys._FILES.keys() - {"skstruct.compiled.jit", "skstruct.chain.family"})
+# How kernels are compiled, and chosen, is run with the import, which is not watched. Objects of
+# Python's are read by compiled code alone.
+UNWATCHED = {"skstruct.compiled.jit", "skstruct.chain.family"}
+UNWATCHED |= {"skstruct.compiled.objects", "skstruct.taggers.few"}
+MODULES = sorted(keys._FILES.keys() - UNWATCHED)
 # What numba's types need is not there uncompiled.
 COMPILED_ONLY = {"get_call_type", "get_call_signatures", "get_impl_key", "have_states"}
 CHAIN = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -417,6 +421,10 @@ def spans():
             found[f"spans-{name}-{number}-places"] = places
             found[f"spans-{name}-{number}-probabilities"] = p
         found[f"spans-{name}-log-partition"] = log_z
+        scores, paths = np.empty(4), np.empty((4, 12), np.int32)
+        tokens, end = as_rows(rng.normal(size=(12, 2))), np.array([0, 12])
+        best_through(tokens, end, chain, 5, np.arange(4), scores, paths)
+        found[f"through-{name}-scores"], found[f"through-{name}-labels"] = scores, paths
     return found
 
 
@@ -477,6 +485,9 @@ def listed_transitions():
             **{f"listed-{name}": start for name, start in stochastic_start().items()},
             "listed-crf-proba": np.concatenate(crf.predict_proba(batch)),
             "listed-crf-labels": np.concatenate(crf.predict(batch)),
+            "listed-crf-spans": np.array(
+                [s.probability for p in crf.predict_spans(batch) for s in p]
+            ),
         }
         for tagger in (PerceptronTagger(), MIRATagger(n_best=3), SAPOTagger(), AROWTagger()):
             tagger.set_params(max_iter=2, tol=None, random_state=0).fit(batch, y)

@@ -44,7 +44,7 @@ def learn_from_shards(tagger, vectorizer, parts):
 
 def merged(vectorizer, parts):
     """Shards, the numbers of their features, and the vectoriser that has merged them."""
-    shards = [read(*part, (vectorizer, None)) for part in parts]
+    shards = [read(*part, (vectorizer, None, None)) for part in parts]
     vectorizer = clone(vectorizer)
     n_features, united, numbers = merge_columns([shard.summary for shard in shards], vectorizer)
     assert n_features == vectorizer.n_features_

@@ -160,7 +160,7 @@ def test_columns_are_numbered_in_their_order(n_columns):
         (np.ones(180), indices.ravel(), np.arange(0, 181, 3)), shape=(60, n_columns)
     )
     matrix.sum_duplicates()
-    shard = read(SequenceBatch(matrix, [0, 60]), [["A"] * 60], (None, None))
+    shard = read(SequenceBatch(matrix, [0, 60]), [["A"] * 60], (None, None, None))
     columns = sorted(set(matrix.indices.tolist()))
     assert shard.summary.columns.tolist() == columns
     assert shard.summary.columns.dtype == shard.rows.indices.dtype == np.int32
@@ -173,7 +173,7 @@ def test_columns_are_numbered_in_their_order(n_columns):
 def test_vocabularies_are_merged(min_freq):
     X, y = labelled_sequences(40)
     vectorizer = SequenceVectorizer(min_freq=min_freq)
-    shards = [read(*part, (vectorizer, None)) for part in cut(X, y, 4)]
+    shards = [read(*part, (vectorizer, None, None)) for part in cut(X, y, 4)]
     n_features, united, numbers = merge_columns([shard.summary for shard in shards], vectorizer)
     expected = clone(vectorizer).fit(X)
     assert united.vocabulary_ == expected.vocabulary_

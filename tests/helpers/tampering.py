@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 import skops.io as sio
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
 
 from helpers.kernels import all_kernels
 from skstruct import (
@@ -34,7 +33,6 @@ from skstruct import (
     SequenceVectorizer,
     SGDReranker,
     TemplateVectorizer,
-    TokenTransformer,
     VRDAReranker,
     WordVectorizer,
     crfsuite,
@@ -108,7 +106,6 @@ def cases():
     hashing = HashingTemplateVectorizer(template, n_features=8)
     for vectorizer in (TemplateVectorizer(template), words, hashing, union):
         yield type(vectorizer).__name__, vectorizer.fit(TOKENS, LABELS), TOKENS, vectorized
-    yield "TokenTransformer", TokenTransformer(MaxAbsScaler()).fit(wide), wide, vectorized
     voting = VRDAReranker(prediction="vote", random_state=0, max_iter=3).fit(GROUPS, ORACLES)
     yield "vote", voting, GROUPS, lambda model, X: np.concatenate(model.decision_function(X))
     reranker = SGDReranker(random_state=0, max_iter=2, baseline="a").fit(GROUPS, ORACLES)

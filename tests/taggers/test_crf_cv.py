@@ -427,7 +427,7 @@ def test_an_interrupted_fit_leaves_the_estimator(names, n_jobs):
         ({"l1s": [[1.0]]}, "l1s must be finite numbers"),
         ({"cv": []}, "cv has no split"),
         ({"scoring": lambda tagger, X, y: "good"}, "scoring must return one number"),
-        ({"scoring": "chunks"}, "'scoring' parameter"),
+        ({"scoring": "chunks"}, "'chunks' is not a valid scoring value"),
         ({"scoring": chunk_f1_score}, r"metric of labels; .* make_scorer\(chunk_f1_score\)"),
         ({"cv": [([0], [1]), ([], [1])]}, "Fold 1: "),
         ({"order": 2, "l1s": [0.0, 1.0], "constraint": "IOB9"}, "'constraint' parameter"),
