@@ -19,6 +19,7 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.crfsuite.tagger import Tagger
 from skstruct.crfsuite.trainer import Trainer
+from skstruct.inspection.explanations import best_by_label
 from skstruct.learning.ascent import merge_changes
 from skstruct.learning.lbfgs import MANY_TOKENS
 from skstruct.taggers.few import MOST_LOCKED
@@ -180,6 +181,8 @@ def _steps_of_others():
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
+    for data in ({}, {"transition_features": True}):
+        yield _step(explain, "CRFTagger", {}, **data)
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -236,14 +239,18 @@ def use_many_labels(name, options):
     labels = [[f"label {code}" for code in part] for part in np.split(codes, [16])]
     tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
     methods = ("predict", "predict_proba", "predict_nbest", "predict_spans")
-    return tagger, *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m))
+    return (
+        tagger,
+        best_by_label(tagger, batch[:1], 0),
+        *(getattr(tagger, m)(batch) for m in methods if hasattr(tagger, m)),
+    )
 
 
 def use_second_order(name, options):
     """Fit a tagger with weights of label triples, and predict with it."""
     batch, labels = _sequences()
     tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
-    learnt = [copy(tagger)]
+    learnt = [copy(tagger), best_by_label(tagger, batch[:1], 0)]
     if hasattr(tagger, "partial_fit"):
         learnt.append(tagger.partial_fit(batch, labels))
     if hasattr(tagger, "predict_proba"):
@@ -267,6 +274,13 @@ def predict(name, options, *, method, known=False, **data):
     if known:
         options = {**options, "known": _first_labels(labels)}
     return getattr(tagger, method)(batch, **options)
+
+
+def explain(name, options, **data):
+    """Find the best labellings with each label of a token."""
+    batch, labels = _sequences(**data)
+    tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
+    return best_by_label(tagger, batch[:1], 0)
 
 
 def rerank(name, options):

@@ -138,14 +138,14 @@ def explain_token(estimator, X, *, index=0, token=0, label=None):
     fitted, batch = _take_sequence(estimator, X, index, token)
     best = fitted.codes(fitted.tagger.predict(batch)[0])
     if label is None:
-        others, _ = _best_by_label(fitted, batch, token, [])
+        others, _ = best_by_label(fitted.tagger, batch, token, [])
         others[best[token]] = -np.inf
         codes = [best[token], int(others.argmax())]
     elif isinstance(label, (tuple, list)) and len(label) == 2:
         codes = fitted.codes(list(label)).tolist()
     else:
         codes = [best[token], int(fitted.codes([label])[0])]
-    through, paths = _best_by_label(fitted, batch, token, codes)
+    through, paths = best_by_label(fitted.tagger, batch, token, codes)
     _check_pair(fitted.tagger.classes_, token, best[token], codes, through)
     totals = defaultdict(lambda: [0.0, 0.0])
     for side, path in enumerate(paths):
@@ -257,7 +257,7 @@ def label_alternatives(estimator, X, *, index=0, token=0):
     """
     pd = require("pandas", "label_alternatives")
     fitted, batch = _take_sequence(estimator, X, index, token)
-    through, paths = _best_by_label(fitted, batch, token)
+    through, paths = best_by_label(fitted.tagger, batch, token)
     proba, classes = fitted.tagger.predict_proba(batch)[0][token], fitted.tagger.classes_.tolist()
     order = [code for code in np.argsort(-through, kind="stable") if through[code] > -np.inf]
     return pd.DataFrame(
@@ -341,7 +341,7 @@ def smallest_label_change(estimator, X, *, index=0, token=0):
     label = fitted.tagger.predict(batch)[0][token]
     row = sp.csr_matrix(batch.X[token : token + 1])
     weights = fitted.coef()[:, row.indices] * row.data
-    through, _ = _best_by_label(fitted, batch, token, [])
+    through, _ = best_by_label(fitted.tagger, batch, token, [])
     for differences, chosen in _candidates(through, weights, classes.index(label)):
         without = _without(batch, token, row.indices[chosen])
         new_label = fitted.tagger.predict(without)[0][token]
@@ -384,12 +384,12 @@ def _without(batch, token, columns):
     )
 
 
-def _best_by_label(fitted, batch, token, codes=None):
+def best_by_label(tagger, batch, token, codes=None):
     """Best labellings of a batch of one sequence in which a token has each of some labels.
 
     Parameters
     ----------
-    fitted : FittedTagger
+    tagger : tagger
     batch : SequenceBatch
     token : int
     codes : list of int, default=None
@@ -403,10 +403,10 @@ def _best_by_label(fitted, batch, token, codes=None):
     paths : ndarray of shape (n_codes, length)
         Codes of the labels.
     """
-    n_labels = len(fitted.tagger.classes_)
+    n_labels = len(tagger.classes_)
     codes = np.arange(n_labels) if codes is None else np.array(codes, np.int64)
     scores, paths = np.empty(n_labels), np.zeros((len(codes), batch.n_rows), np.int32)
-    chain = with_list(read_only(fitted.tagger._chain()), "best")
+    chain = with_list(read_only(tagger._chain()), "best")
     best_through(batch_rows(batch), batch.offsets, chain, token, codes, scores, paths)
     return scores[codes] if len(codes) else scores, paths
 
