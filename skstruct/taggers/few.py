@@ -13,6 +13,7 @@ import numpy as np
 
 from skstruct.chain.dense import FEW_LABELS, Chain, Dense, DenseFactors, handicaps
 from skstruct.chain.forward_backward import forward_backward
+from skstruct.chain.listed import Leaving, Listed, ListedFactors
 from skstruct.chain.protocol import forbidding
 from skstruct.chain.ranges import NEARLY_ONE, normalize
 from skstruct.chain.scores import Rows, longest, sequence_scores
@@ -49,10 +50,12 @@ N_HELD, NAMES, HELD, N_BYTES, CLASSES, CLASSES_BEFORE = range(8, 14)
 IS_OWN, USABLE, VOCABULARY, TABLES, SINGLE = range(14, 19)
 # Sizes, and addresses of the weights and of the objects that are the labels.
 N_FEATURES, N_LABELS, WEIGHTS, TRANSITION, INTERCEPT, START, END, LABELS = range(19, 27)
-# Factors of the transitions, and the transitions that they were made from (zero if none were);
-# whether sums are taken over listed transitions.
-TABULATED, SHIFT, LINEAR, LINEAR_T, SAFE, FORBIDS, LISTED = range(27, 34)
-N_PLACES = 34
+# Factors of the transitions, and the transitions that they were made from (zero if none were).
+TABULATED, SHIFT, LINEAR, LINEAR_T, SAFE, FORBIDS = range(27, 33)
+# Whether sums are taken over listed transitions; their number, and the fields of the list.
+IS_LISTED, N_LISTED, DEFAULT, DEFAULT_SCORE, INDPTR, ORIGIN, SCORE = range(33, 40)
+FROM_LABEL, INTO, ORDER = range(40, 43)
+N_PLACES = 43
 
 # Places at the start of a store: numbers of sequences and tokens, room for entries and for values
 # (none if all are one), entries that were read, the longest sequence, and number of labels.
@@ -120,7 +123,7 @@ def ask_few(call):
         if not is_tabulated(known):
             return UNTABULATED
         n_bytes = 8 * (head[N_TOKENS] * k + 2 * head[N_SEQUENCES])
-        if known[LISTED] or bytes_resize(sums, n_bytes):
+        if bytes_resize(sums, n_bytes):
             clear_error()
             return OTHER
     n_steps = head[N_TOKENS] * k * k
@@ -472,24 +475,61 @@ def best_few(rows, offsets, chain, labels, scores, work):
 @inner_jit
 def sum_few(rows, offsets, chain, plan, work, marginals, log_partition):
     """Write marginals and log-partitions; return False if none is possible, or sums underflow."""
-    k, length = plan[N_LABELS], longest(offsets, 0, offsets.shape[0] - 1)
-    scale, emission = work[:length], work[length:][: length * k].reshape((length, k))
+    if plan[IS_LISTED]:
+        factors, no_counts = listed_factors(plan), array_at(0, (0,), np.float64)
+        return sum_with(factors, rows, offsets, chain, work, marginals, log_partition, no_counts)
+    factors, no_counts = dense_factors(plan, chain), array_at(0, (0, 0), np.float64)
+    return sum_with(factors, rows, offsets, chain, work, marginals, log_partition, no_counts)
+
+
+@inner_jit
+def dense_factors(plan, chain):
+    """Factors of all transitions."""
+    k = plan[N_LABELS]
     tables = (
+        array_at(plan[SHIFT], (k,), np.float64),
         array_at(plan[LINEAR], (k, k), np.float64),
         array_at(plan[LINEAR_T], (k, k), np.float64),
     )
-    flags = plan[SAFE] != 0, plan[FORBIDS] != 0
-    factors = DenseFactors(
-        Dense(chain.transition), array_at(plan[SHIFT], (k,), np.float64), *tables, *flags
+    return DenseFactors(Dense(chain.transition), *tables, plan[SAFE] != 0, plan[FORBIDS] != 0)
+
+
+@inner_jit
+def listed_factors(plan):
+    """Factors of the listed transitions."""
+    k, n = plan[N_LABELS], plan[N_LISTED]
+    leaving = Leaving(
+        array_at(plan[FROM_LABEL], (k + 1,), np.int64),
+        array_at(plan[INTO], (n,), np.int32),
+        array_at(plan[ORDER], (n,), np.int64),
     )
+    into = (
+        array_at(plan[DEFAULT_SCORE], (k,), np.float64),
+        array_at(plan[INDPTR], (k + 1,), np.int64),
+        array_at(plan[ORIGIN], (n,), np.int32),
+        array_at(plan[SCORE], (n,), np.float64),
+    )
+    tables = (
+        array_at(plan[SHIFT], (k,), np.float64),
+        array_at(plan[DEFAULT], (k,), np.float64),
+        array_at(plan[LINEAR], (n,), np.float64),
+        array_at(plan[LINEAR_T], (n,), np.float64),
+    )
+    return ListedFactors(Listed(*into, leaving), *tables, plan[SAFE] != 0, plan[FORBIDS] != 0)
+
+
+@inner_jit
+def sum_with(factors, rows, offsets, chain, work, marginals, log_partition, no_counts):
+    """Do the work of `sum_few` with some factors."""
+    k, length = marginals.shape[1], longest(offsets, 0, offsets.shape[0] - 1)
+    scale, emission = work[:length], work[length:][: length * k].reshape((length, k))
     if forbids(chain.start) or forbids(chain.end):
         factors = forbidding(factors)
-    nothing = array_at(0, (0, 0), np.float64)
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
         sequence_scores(rows, a, b, chain, emission)
         log_partition[i] = forward_backward(
-            emission, b - a, factors, marginals[a:b], scale, 0.0, nothing
+            emission, b - a, factors, marginals[a:b], scale, 0.0, no_counts
         )
         if not log_partition[i] > -np.inf:
             return False

@@ -15,9 +15,10 @@ from operator import countOf, is_
 import numpy as np
 from numba.core import types
 
-from skstruct.chain.dense import tabulate_matrix
+from skstruct.chain.listed import ListedFactors
+from skstruct.chain.protocol import chain_factors
 from skstruct.compiled.objects import READABLE
-from skstruct.decoding import list_transitions
+from skstruct.decoding import with_list
 from skstruct.features.tokens import LooseRows
 from skstruct.input.formats import split_sequences
 from skstruct.matrices import read_only
@@ -268,7 +269,7 @@ class ShortWay:
             self._describe(chain)
             self._describe_codes()
             if tabulates:
-                self._tabulate(chain.transition)
+                self._tabulate(chain)
 
     def _point(self, place, array):
         """Note the address of an array, and keep the array."""
@@ -317,16 +318,26 @@ class ShortWay:
         self._plan[few.VOCABULARY], self._plan[few.TABLES] = id(self.vocabulary), id(codes)
         self._plan[few.SINGLE] = check_float_dtype(self.vectorizer.dtype) == np.float32
 
-    def _tabulate(self, transition):
+    def _tabulate(self, chain):
         """Tabulate the factors of the transitions."""
-        copied = transition.copy()
-        shift, linear, linear_t, safe, forbids = tabulate_matrix(copied)
+        copied = chain.transition.copy()
+        chain = with_list(chain._replace(transition=read_only(copied)), "sums")
+        factors = chain_factors(chain)
         places = few.TABULATED, few.SHIFT, few.LINEAR, few.LINEAR_T
-        for place, part in zip(places, (copied, shift, linear, linear_t), strict=True):
+        for place, part in zip(
+            places, (copied, factors.shift, factors.linear, factors.linear_t), strict=True
+        ):
             self._point(place, part)
-        self._plan[few.SAFE], self._plan[few.FORBIDS] = safe, forbids
-        edges = list_transitions(read_only(copied), "sums")
-        self._plan[few.LISTED] = edges.n_scores < copied.size
+        self._plan[few.SAFE], self._plan[few.FORBIDS] = factors.safe, factors.forbids
+        if isinstance(factors, ListedFactors):
+            self._plan[few.IS_LISTED], self._plan[few.N_LISTED] = 1, factors.linear.size
+            self._point(few.DEFAULT, factors.default)
+            places = few.DEFAULT_SCORE, few.INDPTR, few.ORIGIN, few.SCORE
+            *into, leaving = factors.edges
+            for place, part in zip(places, into, strict=True):
+                self._point(place, part)
+            for place, part in zip((few.FROM_LABEL, few.INTO, few.ORDER), leaving, strict=True):
+                self._point(place, part)
 
     def decode(self, store, labels, sums):
         """Do the rest of `answer` for many tokens, without the lock of the interpreter."""
