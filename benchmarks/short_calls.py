@@ -7,17 +7,21 @@ Models of 2 labels (words of Chinese: a word begins or goes on), 9 (Spanish enti
 parts of speech, Penn tags) and 271 (these, with the last letter of frequent words), learnt in ten
 iterations and stored. python-crfsuite and this package read the same file, and take turns in one
 process. A figure is the time of the one divided by that of the other, each the best of many rounds
-of the same call. More than one: this package is faster. Needs the extra `bench`.
+of the same call. More than one: this package is faster. First calls are those of a process of its
+own each, with compiled kernels on the disk. Needs the extra `bench`.
 """
 
+import json
 import tempfile
 from collections import Counter
 from itertools import chain
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import data_folder, load_quick, read_columns
+from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine, table
 
 LENGTHS = (1, 2, 3, 6, 20, 100, 1000)
@@ -25,6 +29,7 @@ QUICK_LENGTHS = (1, 6)
 N_SENTENCES = 1_500
 SECONDS, QUICK_SECONDS = 0.4, 0.01
 ITERATIONS = 10
+OURS, THEIRS = "skstruct", "python-crfsuite"
 
 
 def segments(columns, label):
@@ -169,9 +174,50 @@ def measure(n_labels, title, make, n, lengths, seconds, n_sentences):
     return [[f"{n_found} labels, {n} {title}, {name}", *row] for name, row in found.items()]
 
 
+def first_calls(path, system):
+    """Milliseconds of the first calls with a model file, after the imports."""
+    if system == OURS:
+        from skstruct.crfsuite import Tagger
+    else:
+        from pycrfsuite import Tagger
+    sentence, tagger, found = strings(["the", "old", "man"], 4), Tagger(), []
+
+    def marginal():
+        tagger.set(sentence)
+        return tagger.marginal(tagger.labels()[0], 0)
+
+    for call in (lambda: tagger.open(path), lambda: tagger.tag(sentence), marginal):
+        start = perf_counter()
+        call()
+        found.append(1e3 * (perf_counter() - start))
+    return [*found, sum(found)]
+
+
+def measure_first(n_labels, n_sentences, repeat):
+    """Rows of the first calls with a model of attribute strings: medians of fresh processes."""
+    from skstruct.crfsuite import CRF
+
+    words, y = read(n_labels, n_sentences)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model")
+        crf = CRF(max_iterations=ITERATIONS, c1=0.05, c2=0.1, model_filename=path)
+        crf.fit([strings(sentence, 4) for sentence in words], y)
+        for system in (OURS, THEIRS):
+            options = ("--first", system, "--model", path)
+            runs = [run_child("short_calls", *options) for _ in range(repeat)]
+            medians = [f"{median(values):,.1f}" for values in zip(*runs, strict=True)]
+            yield [f"{len(crf.classes_)} labels, {system}", *medians]
+
+
 def main():
     """Run the benchmark."""
-    arguments = parse(make_parser(__doc__, repeat=1))
+    parser = make_parser(__doc__, repeat=5)
+    parser.add_argument("--first", choices=(OURS, THEIRS), help="only first calls, in this process")
+    parser.add_argument("--model", help="model file for --first")
+    arguments = parse(parser)
+    if arguments.first:
+        print(json.dumps(first_calls(arguments.model, arguments.first)))
+        return
     corpora, lengths, seconds = CORPORA, LENGTHS, SECONDS
     if arguments.quick:
         corpora, lengths, seconds = [None], QUICK_LENGTHS, QUICK_SECONDS
@@ -181,9 +227,12 @@ def main():
         for title, make, n in INPUTS
         for row in measure(n_labels, title, make, n, lengths, seconds, N_SENTENCES)
     ]
+    first = [row for k in corpora for row in measure_first(k, N_SENTENCES, arguments.repeat)]
     head = ["times CRFsuite's speed", *(f"{n} token{'s' * (n > 1)}" for n in lengths)]
+    of_first = ["milliseconds", "`open`", "`tag`", "`set` and `marginal`", "together"]
     with open_report("short_calls", arguments) as report:
         report.write("speeds", table(head, rows), machine())
+        report.write("first", table(of_first, first), machine())
 
 
 if __name__ == "__main__":

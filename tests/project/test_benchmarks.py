@@ -28,7 +28,7 @@ BENCHMARKS = {
         {"addresses", "addresses_scores", "others", "tokens", "tokens_scores"},
         ("sklearn_crfsuite",),
     ),
-    "short_calls": ({"speeds"}, ("sklearn_crfsuite",)),
+    "short_calls": ({"speeds", "first"}, ("sklearn_crfsuite",)),
     "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
     "what_goes_in": ({"scores", "gains", "kinds", "times"}, ("matplotlib",)),
