@@ -337,6 +337,15 @@ SKETCHES = {
         + text(178, 190, "n_best", 24, mono=True)
         + text(48, 106, "l2", 26, mono=True)
     ),
+    "plot_select_features": lambda: (
+        tag(12, 20, 90, "road", "", BLUE)
+        + tag(116, 20, 90, "-ley", "", GREY, dashed=True)
+        + tag(220, 20, 88, "ro-", "", BLUE)
+        + tag(12, 80, 90, "Xxxx", "", GREY, dashed=True)
+        + tag(116, 80, 90, "99", "", BLUE)
+        + tag(220, 80, 88, ",", "", BLUE)
+        + text(160, 170, "SelectKBest", 28, mono=True)
+    ),
     "plot_second_order": second_order,
     "plot_templates": template,
     "plot_partial_labels": lambda: (

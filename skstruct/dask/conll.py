@@ -36,7 +36,8 @@ def read_conll(
     r"""Read column files on the workers, a partition for each file or block of a file.
 
     Reads what :func:`skstruct.datasets.read_conll` reads, when a worker needs it. The files may be
-    wherever `fsspec` finds them: on a disk that all workers have, in a bucket or in HDFS.
+    wherever `fsspec` finds them: on a disk that all workers have, in a bucket or in HDFS. Sequences
+    end at empty lines, and a first line with names of columns is not expected.
 
     Parameters
     ----------
