@@ -39,8 +39,8 @@ for k, score in zip(numbers, search.cv_results_["mean_test_score"], strict=True)
 # %%
 # The names of what is left
 # -------------------------
-# Names of features go through the steps, so that one sees what is left: here the words among the 200
-# best features. Fewer features make a smaller model; on these addresses, each has its worth.
+# Names of features go through the steps, so that one sees what is left: here the words among the
+# 200 best features. Fewer features make a smaller model; on these addresses, each has its worth.
 
 model = pipeline.set_params(tokentransformer__transformer__k=200).fit(X, y)
 names = model[:-1].get_feature_names_out()
