@@ -17,6 +17,9 @@ dicts of the tutorial, fits and tags the test set. The program of the drop-in di
 alone; it fits in two threads, as it does by default, or in a context of joblib, in one. Where a
 corpus has no parts of speech, or they are what is predicted, their features are left out.
 
+Where underthesea_core is installed, whose trainer is written in Rust and reads and writes models of
+CRFsuite, it learns from the same attributes with the tutorial's line, too.
+
 Every finished run is added at once to a file in the results folder, and is not made again.
 `--write` makes the tables, and the file of runs that the repository keeps. Needs no extra but
 `crfsuite`: imports of packages that neither system needs would count for both.
@@ -26,6 +29,7 @@ import json
 import tempfile
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,6 +91,8 @@ SYSTEMS = {
     OURS[0]: ("skstruct.crfsuite", None),
     OURS[1]: ("skstruct.crfsuite", 1),
 }
+# In Rust; with the tutorial's line alone, where it is installed.
+PEER = "underthesea_core"
 F1, ACCURACY = "chunk_f1", "token_accuracy"
 
 
@@ -171,6 +177,36 @@ def run_one(line, system, folder, predictions):
     }
 
 
+def attribute_strings(sentence):
+    """The tutorial's features of a sentence as strings, as CRFsuite names its attributes."""
+    return [
+        [f"{k}:{v}" if isinstance(v, str) else k for k, v in token.items() if v]
+        for token in feature_dicts(tutorial_features, sentence)
+    ]
+
+
+def run_peer(line, folder, predictions):
+    """Do what `run_one` does by the trainer that is written in Rust."""
+    clock = Clock(whole=True)
+    from underthesea_core import CRFTagger, CRFTrainer
+
+    clock.lap("import")
+    (X, y), (X_test, _) = (read_sentences(folder / part) for part in ("train", "test"))
+    clock.lap("read")
+    strings = list(map(attribute_strings, X))
+    clock.lap("features")
+    given = LINES[line]
+    penalties = {"l1_penalty": given["c1"], "l2_penalty": given["c2"]}
+    trainer = CRFTrainer(max_iterations=given["max_iterations"], verbose=0, **penalties)
+    tagger = CRFTagger.from_model(trainer.train(strings, y))
+    clock.lap("fit")
+    labels = [tagger.tag(attribute_strings(sentence)) for sentence in X_test]
+    clock.lap("tag")
+    predictions.write_text(json.dumps(labels), encoding="utf-8")
+    whole, memory = sum(clock.seconds.values()), clock.memory["fit"]
+    return {**clock.seconds, "whole": whole, "memory": memory}
+
+
 def compare(corpus, y_test, theirs, ours):
     """Scores on the test set, and whether they differ by more than chance."""
     from skstruct.metrics import paired_permutation_test
@@ -194,29 +230,33 @@ class Comparison:
 
     def make(self, folder, repeat):
         """Make the missing runs, and test whether the scores differ; systems take turns."""
-        heads = [self.head(system, turn) for turn in range(1, repeat + 1) for system in SYSTEMS]
+        systems = list(SYSTEMS)
+        if self.line == "tutorial" and find_spec(PEER):
+            systems.append(PEER)
+        heads = [self.head(system, turn) for turn in range(1, repeat + 1) for system in systems]
         missing = [head for head in heads if self.records.find(**head) is None]
         for system in OURS if missing else ():
             # Unmeasured, which fills the cache of compiled kernels.
             self._run(system, folder)
         for head in missing:
             found = self.records.add({**head, **self._run(head["system"], folder)})
-            print(*head.values(), found["fit"], found["objective"], flush=True)
+            print(*head.values(), found["fit"], found.get("objective"), flush=True)
         if self.corpus.measure and not all(map(self.score, OURS)):
             _, y_test = read_sentences(folder / "test")
+            others = [system for system in (*OURS, PEER) if self._predictions(system).exists()]
             theirs, *ours = (
                 json.loads(self._predictions(system).read_text(encoding="utf-8"))
-                for system in SYSTEMS
+                for system in (THEIRS, *others)
             )
-            for system, labels in zip(OURS, ours, strict=True):
+            for system, labels in zip(others, ours, strict=True):
                 found = compare(self.corpus, y_test, theirs, labels)
                 self.records.add({**self.head(f"score of {system}", 0), **found})
 
-    def runs(self):
+    def runs(self, systems=tuple(SYSTEMS)):
         """Runs of each system, in turn."""
         found = [r for r in self.records if (r["corpus"], r["line"]) == (self.name, self.line)]
         found.sort(key=lambda run: run["turn"])
-        return [[run for run in found if run["system"] == system] for system in SYSTEMS]
+        return [[run for run in found if run["system"] == system] for system in systems]
 
     def score(self, system):
         """Score of one of our systems, and its difference from theirs."""
@@ -295,12 +335,48 @@ def write_report(records, corpora, report):
     if corpora is CORPORA:
         # README has the tutorial's line alone.
         n_cells = len(COMPARED)
-        short = table(
-            ["", *(what for line, what in columns if line == "tutorial")],
-            [row[:n_cells] for row in rows],
-        )
-        report.write_into(ROOT / "README.md", "speed", short)
+        head = ["", *(what for line, what in columns if line == "tutorial")]
+        short = [row[:n_cells] for row in rows]
+        peers = {name: peer_ratios(made[name, "tutorial"]) for name in names}
+        if all(map(len, peers.values())):
+            head.append(f"{PEER}: fit")
+            found = [f"{np.median(values):.1f}" for values in peers.values()]
+            large = np.median([np.median(values) for values in large_ones(peers)])
+            for row, cell in zip(short, [*found, f"{large:.1f}", ""], strict=True):
+                row.append(cell)
+        report.write_into(ROOT / "README.md", "speed", table(head, short))
     write_results(made, runs, titles, report)
+    write_peer(made, titles, report)
+
+
+def peer_ratios(comparison):
+    """How many times as fast as CRFsuite the trainer in Rust fits, turn by turn."""
+    theirs, peer = comparison.runs((THEIRS, PEER))
+    n_turns = min(len(theirs), len(peer))
+    return ratios(theirs[:n_turns], peer[:n_turns], "fit") if n_turns else []
+
+
+def write_peer(made, titles, report):
+    """Write how fast the trainer in Rust is, of the corpora that it was run on."""
+    rows = []
+    for (name, _), comparison in made.items():
+        found = comparison.runs((THEIRS, OURS[1], PEER))
+        if not found[2]:
+            continue
+        n_turns = min(map(len, found))
+        theirs, ours, peer = (runs[:n_turns] for runs in found)
+        seconds = [f"{median(found, 'fit'):.2f}" for found in (theirs, peer, ours)]
+        times = [
+            median_and_range(ratios(theirs, found, key))
+            for key, found in (("fit", peer), ("fit", ours), ("whole", peer), ("whole", ours))
+        ]
+        score = comparison.score(PEER)
+        score = "" if score is None else f"{100 * score['difference']:+.2f}"
+        rows.append([titles[name], *seconds, *times, score])
+    if rows:
+        head = ["", f"{THEIRS}, s", f"{PEER}, s", "drop-in, 1 thread, s", "times: its fit"]
+        head += ["drop-in's fit", "its process", "drop-in's process", "its score"]
+        report.write("peer", table(head, rows), machine())
 
 
 def large_ones(column):
@@ -360,7 +436,10 @@ def main():
     parser.add_argument("--predictions", type=Path, help="file for the predicted labels of --run")
     arguments = parse(parser)
     if arguments.run:
-        print(json.dumps(run_one(*arguments.run, arguments.folder, arguments.predictions)))
+        line, system = arguments.run
+        where = arguments.folder, arguments.predictions
+        run = run_peer(line, *where) if system == PEER else run_one(line, system, *where)
+        print(json.dumps(run))
         return
     with results_folder(NAME, arguments) as folder:
         kept = GENERATED / NAME / "runs.jsonl"
