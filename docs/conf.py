@@ -51,6 +51,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
 add_function_parentheses = False
 add_module_names = False
+# On the page of a class, names of methods are short enough for the list at its right.
+toc_object_entries_show_parents = "hide"
 
 autosummary_generate = True
 autosummary_imported_members = False

@@ -56,7 +56,7 @@ class TokenTransformer(
         The fitted clone.
     n_features_in_ : int
         Number of columns of the batch in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if it had any.
 
     See Also
