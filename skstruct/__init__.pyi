@@ -1,6 +1,7 @@
 from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
 from skstruct.ahead.warm import warm
 from skstruct.compiled.versions import show_versions
+from skstruct.conformal import ConformalTagger, predict_candidates, predict_sets
 from skstruct.features.clusters import WordClusters
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
@@ -28,6 +29,7 @@ __all__ = [
     "AROWTagger",
     "CRFTagger",
     "CRFTaggerCV",
+    "ConformalTagger",
     "EmbeddingVectorizer",
     "HashingTemplateVectorizer",
     "LabelStatistics",
@@ -56,7 +58,9 @@ __all__ = [
     "inspection",
     "metrics",
     "model_selection",
+    "predict_candidates",
     "predict_nbest",
+    "predict_sets",
     "predict_spans",
     "show_versions",
     "streams",

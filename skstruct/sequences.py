@@ -123,6 +123,9 @@ class SequenceBatch(FrameConversions):
     SequenceBatch(n_sequences=2, n_rows=5, n_features=5, n_transition_features=1)
     """
 
+    # True if features of this batch were made of the labels of its own sequences.
+    reads_labels = False
+
     def __init__(
         self, X, offsets, *, feature_names=None, transition_X=None, keep_zeros=False
     ) -> None:
@@ -317,13 +320,15 @@ default=None
                 )
         names = [batch.feature_names for batch in batches]
         observed = [batch.transition_X for batch in batches if batch.transition_X is not None]
-        return cls(
+        stacked = cls(
             hstack([batch.X for batch in batches]),
             offsets,
             feature_names=None if any(n is None for n in names) else np.concatenate(names),
             transition_X=hstack(observed) if observed else None,
             keep_zeros=any(batch.keep_zeros for batch in batches),
         )
+        stacked.reads_labels = any(batch.reads_labels for batch in batches)
+        return stacked
 
     @property
     def lengths(self):
@@ -441,13 +446,15 @@ default=None
         return self._like(select_rows(self.X, rows, place=self._place), offsets, transition_X)
 
     def _like(self, X, offsets, transition_X):
-        return type(self)(
+        batch = type(self)(
             X,
             offsets,
             feature_names=self.feature_names,
             transition_X=transition_X,
             keep_zeros=self.keep_zeros,
         )
+        batch.reads_labels = self.reads_labels
+        return batch
 
     def __getstate__(self):
         batch = self._checked()

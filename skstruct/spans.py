@@ -117,8 +117,29 @@ def predict_nbest(estimator, X, n_best=5, **options):
     return fitted.tagger.predict_nbest(fitted.transform(X), n_best, **options)
 
 
+class AroundTagger(Persistent, MetaEstimatorMixin, BaseEstimator):
+    """Base of estimators around a tagger, or a pipeline that ends in one: `estimator_`, fitted."""
+
+    @property
+    def n_features_in_(self):
+        """Number of features of X, where the estimator knows it."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the features of X, where the estimator knows them."""
+        return self.estimator_.feature_names_in_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()
+        tags.target_tags.required = True
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
 @set_module("skstruct")
-class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
+class SpanTaggerCV(AroundTagger):
     """Tagger that predicts the chunks which are probable enough, above a threshold tuned for F1.
 
     A tagger predicts the best label sequence. Where names are rare or training data few, that is
@@ -265,8 +286,8 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         thresholds = _thresholds(self.thresholds)
         X, y = copied_to_split(X), copied_lists(y)
         labels = labels_to_split(X, y, is_read=isinstance(self.estimator, BaseTagger))
-        _check_weights(X, params)
-        names = _names_of(labels)
+        check_weights(X, params)
+        names = names_of(labels)
         scheme = infer_scheme(names)
         splits = list(check_cv(self.cv).split(X, y, groups))
         if not splits:
@@ -297,7 +318,7 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         with draft_of(self) as draft:
             draft.estimator_ = folds[0][3]
             if self.refit:
-                draft.estimator_ = _fit(clone(self.estimator), X, y, params)
+                draft.estimator_ = fit_quietly(clone(self.estimator), X, y, params)
             best = int(np.argmax(scores))
             draft.best_threshold_, draft.best_score_ = float(thresholds[best]), float(scores[best])
             vars(draft).pop("cv_results_", None)
@@ -380,29 +401,12 @@ class SpanTaggerCV(Persistent, MetaEstimatorMixin, BaseEstimator):
         score : float
         """
         X, is_read = copied_to_split(X), isinstance(self.estimator_, BaseTagger)
-        both = (_names_of(labels_to_split(X, of, is_read=is_read)) for of in (y, self.predict(X)))
-        scheme = _reading(self.scheme_)
+        both = (names_of(labels_to_split(X, of, is_read=is_read)) for of in (y, self.predict(X)))
+        scheme = reading_in(self.scheme_)
         return chunk_f1_score(*both, scheme=scheme, sample_weight=sample_weight)
 
-    @property
-    def n_features_in_(self):
-        """Number of features of X, where the estimator knows it."""
-        return self.estimator_.n_features_in_
 
-    @property
-    def feature_names_in_(self):
-        """Names of the features of X, where the estimator knows them."""
-        return self.estimator_.feature_names_in_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags = ClassifierTags()
-        tags.target_tags.required = True
-        tags.input_tags = get_tags(self.estimator).input_tags
-        return tags
-
-
-def _check_weights(X, params):
+def check_weights(X, params):
     """Refuse what a fold would complain of in terms of its own."""
     weight = params.get("sample_weight")
     if hasattr(weight, "__len__") and _num_samples(weight) != _num_samples(X):
@@ -411,12 +415,12 @@ def _check_weights(X, params):
         )
 
 
-def _names_of(labels):
+def names_of(labels):
     """Labels as strings; None stays."""
     return [[None if label is None else str(label) for label in of_one] for of_one in labels]
 
 
-def _fit(estimator, X, y, params):
+def fit_quietly(estimator, X, y, params):
     """Fit without the warning that few chunks are predicted: the threshold is the remedy."""
     outer = MAY_MISS_CHUNKS.set(True)
     try:
@@ -425,7 +429,7 @@ def _fit(estimator, X, y, params):
         MAY_MISS_CHUNKS.reset(outer)
 
 
-def _reading(scheme):
+def reading_in(scheme):
     """How chunk scores read labels of a scheme."""
     return RUNS if scheme == RUNS else "conlleval"
 
@@ -449,14 +453,14 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
             raise ValueError("none of the sequences that it learns from has a weight.")
         restrict_to_fold(estimator, labels, train, weighted)
         of_train = _check_method_params(X, params, indices=train)
-        _fit(estimator, _safe_indexing(X, train), _safe_indexing(y, train), of_train)
+        fit_quietly(estimator, _safe_indexing(X, train), _safe_indexing(y, train), of_train)
     fitted = find_tagger(estimator)
     X_test = fitted.transform(_safe_indexing(X, test))
     *_, types, places, _ = fitted.tagger._chosen_spans(X_test, thresholds)
     true = {
         (i, *chunk)
         for i, sequence in enumerate(test)
-        for chunk in extract_chunks(names[sequence], scheme=_reading(scheme))
+        for chunk in extract_chunks(names[sequence], scheme=reading_in(scheme))
     }
     different, which = np.unique(places[:, 1:], axis=0, return_inverse=True)
     is_true = [(i, a, b, str(types[kind])) in true for i, a, b, kind in different.tolist()]

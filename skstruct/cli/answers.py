@@ -13,6 +13,7 @@ class Details(NamedTuple):
     marginals: bool = False  # the probability of each label that is predicted
     all_marginals: bool = False  # the probabilities of all labels
     spans: bool = False  # chunks and their probabilities, in place of the best labels
+    candidates: bool = False  # those of a `ConformalTagger`
     # Probability that chunks are to exceed; None: as in training, or a half.
     threshold: float | None = None
 
@@ -102,6 +103,8 @@ def _check_details(model, details):
         )
     if details.spans and not hasattr(estimator, "predict_spans"):
         raise ValueError(f"{kind} has no probabilities of chunks: leave out --spans.")
+    if details.candidates and not hasattr(estimator, "predict_candidates"):
+        raise ValueError(f"{kind} has no candidates: train a ConformalTagger for --candidates.")
     if marginals and not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{kind} has no probabilities of labels: leave out --marginals.")
 
@@ -123,6 +126,13 @@ def _label(model, sequences, details):
         n_best = tagger.predict_nbest(X, n_best=details.n_best)
         rankings = [[one._asdict() for one in labellings] for labellings in n_best]
         found = [Answer({"labels": one[0]["labels"], "n_best": one}) for one in rankings]
+    if details.candidates:
+        is_whole = tagger.risk == "labelling"
+        some = tagger.predict_sets(X) if is_whole else tagger.predict_candidates(X)
+        for one, candidates in zip(found, some, strict=True):
+            one.entries["labellings" if is_whole else "candidates"] = [
+                candidate._asdict() for candidate in candidates
+            ]
     if details.any_marginals:
         names = [str(name) for name in tagger.classes_]
         for i, proba in enumerate(tagger.predict_proba(X)):

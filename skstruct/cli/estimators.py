@@ -19,11 +19,11 @@ TAGGERS = (
 )
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
-SPANS = "SpanTaggerCV"
+SPANS, CONFORMAL = AROUND = ("SpanTaggerCV", "ConformalTagger")
 # All taggers and rerankers, and what is put together of them.
-ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, SPANS)
+ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, *AROUND)
 # The part of each of the latter that is a tagger.
-TAGGER_OF = {STACKED: "tagger__", SPANS: "estimator__"}
+TAGGER_OF = {STACKED: "tagger__", **dict.fromkeys(AROUND, "estimator__")}
 # Classes whose parameters each option takes.
 _TAKEN = {"-p": (*TAGGERS, *RERANKERS), "-f": ("WordVectorizer", "TemplateVectorizer")}
 
@@ -44,8 +44,8 @@ def make(name, parameters, option):
     name : str
         Public name of its class.
     parameters : dict
-        As of ``set_params``. In place of the parts of `NBestReranker` and `SpanTaggerCV` there are
-        their names.
+        As of ``set_params``. In place of the parts of `NBestReranker`, `SpanTaggerCV` and
+        `ConformalTagger` there are their names.
     option : str
         Option that they come from, for messages.
 
@@ -82,7 +82,9 @@ def _composed(name, parameters):
         composed = skstruct.NBestReranker(tagger, reranker, features="labels")
         parts = ("tagger", TAGGERS), ("reranker", RERANKERS)
     else:
-        composed, parts = skstruct.SpanTaggerCV(tagger), [("estimator", TAGGERS)]
+        composed, parts = getattr(skstruct, name)(tagger), [("estimator", TAGGERS)]
+        if name == CONFORMAL:
+            composed.set_params(random_state=0)
     known = composed.get_params(deep=False)
     for parameter in parameters:
         if parameter.partition("__")[0] not in known:

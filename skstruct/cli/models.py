@@ -14,6 +14,7 @@ from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.crfsuite.model import write_model as write_crfsuite
+from skstruct.spans import AroundTagger
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import archived, load_archive
 
@@ -36,9 +37,10 @@ class Model(NamedTuple):
     def to_fit(self):
         """Return the estimator that learns all of it.
 
-        `SpanTaggerCV` also fits the vectoriser in each fold, whose labels must not enter features.
+        Where a tagger is held against other sequences, as by `SpanTaggerCV`, the vectoriser is
+        fitted with it: labels of these must not enter features.
         """
-        if self.vectorizer is None or not hasattr(self.estimator, "thresholds"):
+        if self.vectorizer is None or not isinstance(self.estimator, AroundTagger):
             return self.as_estimator()
         both = self._replace(estimator=self.estimator.estimator, layout=None).as_estimator()
         return clone(self.estimator).set_params(estimator=both)
@@ -182,7 +184,7 @@ def convert(source, target, to):
     if to == "skops":
         store_model(model, target)
         return
-    if hasattr(model.estimator, "best_threshold_"):
+    if isinstance(model.estimator, AroundTagger):
         # Their formats have no thresholds.
         model = model._replace(estimator=model.estimator.estimator_)
     # A drop-in `CRF` has a tagger.

@@ -144,9 +144,18 @@ def read_texts(path, layout, tokenizer):
 def write_text(sequence, answer, layout, scheme):
     """Text with its chunks, those of the answer's labels or its spans.
 
-    Chunks are in brackets with their types; in JSON lines they are "spans" of characters.
+    Chunks are in brackets with their types; in JSON lines they are "spans" of characters,
+    and candidates are "candidates".
     """
     text, offsets = sequence.raw
+    if "labellings" in answer.entries:
+        raise ValueError(f"{sequence.where()}: labellings are of tokens; leave out --tokenizer.")
+    if "candidates" in answer.entries:
+        found = [
+            {**one, "start": offsets[one["start"]][0], "end": offsets[one["end"] - 1][1]}
+            for one in answer.entries["candidates"]
+        ]
+        return json.dumps({"text": text, "candidates": found}, ensure_ascii=False) + "\n"
     if "spans" in answer.entries:
         chunks = [span.values() for span in answer.entries["spans"]]
     else:

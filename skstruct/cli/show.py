@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE
 from skstruct.cli.output import write_line
+from skstruct.spans import AroundTagger
 
 
 @click.command(short_help="Describe a model and its weights.")
@@ -45,7 +46,7 @@ def show(model, top, labels, dump):
 def _parts(model):
     """Tagger and reranker of a model that has both, the tagger of spans, or the model itself."""
     stacked = model.estimator
-    if hasattr(stacked, "best_threshold_"):
+    if isinstance(stacked, AroundTagger):
         return [model._replace(estimator=stacked.estimator_)]
     if not hasattr(stacked, "reranker_"):
         return [model]
@@ -77,7 +78,7 @@ def _described(model, n_top, labels):
     lines = [f"{type(model.estimator).__name__}", _parameters(model.estimator)]
     tagger, *reranker = _parts(model)
     if tagger is not model and not reranker:
-        lines.append(f"threshold: {model.estimator.best_threshold_:.4g}")
+        lines += _thresholds(model.estimator)
         return [*lines, *_described(tagger, n_top, labels)]
     if reranker:
         return [*lines, *_described(tagger, n_top, labels), "", *_described(*reranker, n_top, ())]
@@ -104,6 +105,13 @@ def _described(model, n_top, labels):
         paths = [" -> ".join(path) for path in product(*axes)]
         lines += ["", *_extremes(title, weights.ravel(), paths, n_top)]
     return lines
+
+
+def _thresholds(estimator):
+    if hasattr(estimator, "best_threshold_"):
+        return [f"threshold: {estimator.best_threshold_:.4g}"]
+    pairs = zip(estimator.kinds_, estimator.thresholds_, strict=True)
+    return [f"threshold of {kind}: {threshold:.4g}" for kind, threshold in pairs]
 
 
 def _parameters(estimator):

@@ -56,6 +56,11 @@ from skstruct.utils.parallel import in_process
 @click.option("--all-marginals", is_flag=True, help="Also the probabilities of all labels.")
 @click.option("--spans", is_flag=True, help="Chunks with their probabilities, chosen for F1.")
 @click.option(
+    "--candidates",
+    is_flag=True,
+    help="Also the candidates of a ConformalTagger, or its labellings.",
+)
+@click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
     help="With --spans: the probability that chunks are to exceed. By default the one that "
@@ -87,6 +92,10 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     and in MISC in CoNLL-U. With --spans, labels are those of the chunks that are more probable than
     --threshold, and the probability of its chunk follows each label; JSON lines get "spans".
 
+    With --candidates, a line "# candidate start end type probability" for each candidate precedes
+    a sentence, with tokens counted from 0 on and the end excluded; JSON lines get "candidates", or
+    "labellings".
+
     With --tokenizer, the files are plain text, for a model whose features come from words alone.
     The output is the text with its chunks in brackets, "[Rome LOC] is old"; with --format jsonl
     objects with "text" and "spans" of characters.
@@ -99,6 +108,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
       skstruct tag -m names.skops --tokenizer mytools.text:split letters.txt
       skstruct tag -m chunker.skops --n-best 3 --marginals new.txt
       skstruct tag -m names.skops --spans --threshold 0.3 new.txt
+      skstruct tag -m conformal.skops --candidates --format jsonl new.jsonl
       skstruct tag -m chunker.skops --output-dir tagged -j 4 part-*.txt
       skstruct tag -m crf.crfsuite --format jsonl features.jsonl
     """
@@ -113,6 +123,8 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
     details = Details(**details)
     if tokenizer is not None and (details.any_marginals or details.n_best is not None):
         raise click.UsageError("--tokenizer writes chunks: leave out --n-best and --marginals.")
+    if tokenizer is not None and details.candidates and layout.format != "jsonl":
+        raise click.UsageError("Candidates overlap: pass --format jsonl with --tokenizer.")
     texts = partial(
         _texts, layout=layout, details=details, batch_size=batch_size, tokenizer=tokenizer
     )

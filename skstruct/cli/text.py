@@ -199,10 +199,14 @@ def write_columns(sequence, answer, layout):
 
     A column file gets the label in a further column; CoNLL-U in the column of the label.
     """
-    with_label, head, separator = _appended, "#", layout.separator
+    with_label, heads, separator = _appended, ("#", "# candidate"), layout.separator
     if layout.format == "conllu":
-        with_label, head, separator = _into_conllu, "# n_best =", "\t"
-    parts = []
+        with_label, heads, separator = _into_conllu, ("# n_best =", "# candidate ="), "\t"
+    if "labellings" in answer.entries:
+        raise ValueError(f"{sequence.where()}: sets of labellings need --format jsonl.")
+    (head, of_candidate), parts = heads, []
+    for start, end, kind, probability in map(dict.values, answer.entries.get("candidates", ())):
+        parts.append(f"{of_candidate} {start} {end} {kind} {probability:.6f}")
     for rank, one in enumerate(answer.entries.get("n_best", [answer.entries])):
         if rank and parts[-1].strip():
             parts.append("")

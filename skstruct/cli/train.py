@@ -13,6 +13,8 @@ from sklearn.model_selection import KFold
 import skstruct
 from skstruct.cli.answers import baselines_of, check_kind, inputs_of
 from skstruct.cli.estimators import (
+    AROUND,
+    CONFORMAL,
     ESTIMATORS,
     RERANKERS,
     SPANS,
@@ -59,8 +61,8 @@ from skstruct.utils.parallel import in_process
     "-p",
     "--param",
     "parameters",
-    help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker and "
-    "SpanTaggerCV have two underscores: tagger__l2=0.5, estimator__l2=0.5.",
+    help="Parameter of the estimator; may be repeated. Those of the parts of NBestReranker, "
+    "SpanTaggerCV and ConformalTagger have two underscores: tagger__l2=0.5, estimator__l2=0.5.",
 )
 @click.option(
     "--order",
@@ -157,6 +159,7 @@ def train(**options):
       skstruct train train.txt -m second.skops --order 2
       skstruct train train.txt -m names.skops -f affixes=5 --gazetteer place=cities.txt
       skstruct train train.txt -m names.skops -e SpanTaggerCV -f label_statistics=true
+      skstruct train train.txt -m names.skops -e ConformalTagger -p alpha=0.1
       skstruct train train.txt -m names.skops -e SpanTaggerCV -p estimator=SAPOTagger -p cv=3
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
@@ -267,7 +270,7 @@ def _progress(plan, estimator):
     """Context of a fit: it prints to standard error, and is verbose by default."""
     name = "tagger__verbose" if plan.estimator == STACKED else "verbose"
     # The folds of a search would print the same lines again and again.
-    chosen = plan.quiet or name in plan.parameters or plan.estimator == SPANS
+    chosen = plan.quiet or name in plan.parameters or plan.estimator in AROUND
     if not chosen:
         estimator.set_params(**{name: 1})
     with contextlib.redirect_stdout(plan.log):
@@ -300,8 +303,8 @@ def _fit_tagger(plan, model, sequences):
         held_out, _ = convert_sequences(held_out, plan.source, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
     y_val = _like(y, y_val)
-    if plan.estimator == SPANS:
-        model = _fit_spans(plan, model, sequences)
+    if plan.estimator in AROUND:
+        model = _fit_around(plan, model, sequences)
         X_val = model.vectorizer.transform(X_val) if vectorizer is not None and held_out else X_val
     else:
         if vectorizer is not None:
@@ -319,17 +322,26 @@ def _fit_tagger(plan, model, sequences):
     if held_out:
         scores = brief_scores(y_val, model.estimator.predict(X_val), plan.to_scheme or plan.scheme)
         plan.log.report(f"Validation set: {scores}")
+        if plan.estimator == CONFORMAL:
+            measures = model.estimator.measure(X_val, y_val)
+            found = ", ".join(f"{name} {value:.4f}" for name, value in measures.items())
+            plan.log.report(f"Validation set: {found}")
     return model
 
 
-def _fit_spans(plan, model, sequences):
-    """Model of `SpanTaggerCV`, whose folds fit the vectoriser, too."""
+def _fit_around(plan, model, sequences):
+    """Model of `SpanTaggerCV` or `ConformalTagger`, which fit the vectoriser, too."""
     with errors_name_lines(sequences), _progress(plan, model.estimator):
         fitted = model.to_fit().fit(*_X_y(model, sequences))
-    plan.log.report(
-        f"Threshold {fitted.best_threshold_:.2f}, with a score of {fitted.best_score_:.4f} in "
-        "cross-validation"
-    )
+    if plan.estimator == SPANS:
+        plan.log.report(
+            f"Threshold {fitted.best_threshold_:.2f}, with a score of {fitted.best_score_:.4f} in "
+            "cross-validation"
+        )
+    else:
+        pairs = zip(fitted.kinds_, fitted.thresholds_, strict=True)
+        found = ", ".join(f"{threshold:.4f} ({kind})" for kind, threshold in pairs)
+        plan.log.report(f"Thresholds by {fitted.n_calibration_:,} held-out sequences: {found}")
     return model.of_fitted(fitted)
 
 

@@ -173,13 +173,15 @@ class TokenTransformer(
             )
         has_names = batch.feature_names is not None
         has_names = has_names and hasattr(self.transformer_, "get_feature_names_out")
-        return SequenceBatch(
+        transformed = SequenceBatch(
             found,
             batch.offsets,
             feature_names=self.get_feature_names_out(batch.feature_names) if has_names else None,
             transition_X=batch.transition_X,
             keep_zeros=batch.keep_zeros,
         )
+        transformed.reads_labels = batch.reads_labels
+        return transformed
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column of the output, as the transformer makes it.

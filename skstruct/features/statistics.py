@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain, count, pairwise
@@ -510,3 +511,25 @@ def _with_value(token, value):
     if isinstance(token, Mapping):
         return {**token, NAME: value}
     return (token, value) if isinstance(token, str) or np.ndim(token) == 0 else (*token, value)
+
+
+def warn_of_label_features(X, who):
+    """Warn if X has features that steps before an estimator, which splits it, have made of labels.
+
+    Parameters
+    ----------
+    X : sequences of tokens
+    who : str
+        Name of the estimator.
+    """
+    names = getattr(X, "feature_names", None)
+    if names is None:
+        first = X[0] if isinstance(X, (list, tuple)) and X else ()
+        is_dicts = isinstance(first, (list, tuple)) and first and isinstance(first[0], dict)
+        names = first.columns if is_frame(first) else first[0] if is_dicts else ()
+    if getattr(X, "reads_labels", False) or any(str(name).startswith(NAME) for name in names):
+        warnings.warn(
+            f"X has features made of labels ({NAME}), also of those that {who} holds out. Put the "
+            f"steps that make them inside: {who}(make_pipeline(...)).",
+            stacklevel=4,
+        )

@@ -239,6 +239,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
                 draft._labels = labels
             batch = super(WordVectorizer, draft)._fit(X, **options)
             vars(draft).pop("_labels", None)
+            batch.reads_labels = bool(self.label_statistics)
             return batch
 
     def _unfitted_statistics(self, y):

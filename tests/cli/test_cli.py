@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 import skstruct
 from skstruct import (
+    ConformalTagger,
     CRFTagger,
     NBestReranker,
     PerceptronTagger,
@@ -344,6 +345,58 @@ def test_spans_of_training_with_feature_dicts(tmp_path):
     output = run("tag", "-m", tmp_path / "m.skops", tmp_path / "a.jsonl").output
     found = [json.loads(line)["labels"] for line in output.splitlines()]
     assert found == [list(labels) for labels in twin.predict(X)]
+
+
+def test_candidates_of_training(folder, tmp_path):
+    """What is held out is not in the statistics of labels either."""
+    model, dev = tmp_path / "conformal.skops", folder / "test.txt"
+    options = ["-e", "ConformalTagger", "-f", "label_statistics=true", "-p", "alpha=0.4"]
+    options += ["-p", "max_chunks=4", "-p", "estimator__max_iter=15"]
+    result = run("train", folder / "train.txt", "-m", model, "--dev", dev, *options)
+    inner = make_pipeline(WordVectorizer(label_statistics=True), CRFTagger(max_iter=15))
+    twin = ConformalTagger(inner, alpha=0.4, max_chunks=4, random_state=0).fit(*TRAIN)
+    assert f"held-out sequences: {twin.thresholds_[0]:.4f} (all)" in result.stderr
+    assert f"missed {twin.measure(*TEST)['missed']:.4f}, missed_by_sequence" in result.stderr
+    assert f"threshold of all: {twin.thresholds_[0]:.4g}" in run("show", model).output
+    expected = twin.predict_candidates(TEST[0])
+    objects = "\n".join(json.dumps({"tokens": tokens}) for tokens in TEST[0])
+    command = ["tag", "-m", model, "--candidates"]
+    lines = run(*command, "--format", "jsonl", text=objects).output.splitlines()
+    for line, spans in zip(lines, expected, strict=True):
+        assert json.loads(line)["candidates"] == [span._asdict() for span in spans]
+    text = run(*command, folder / "plain.txt").output
+    found = [line.split()[2:] for line in text.splitlines() if line.startswith("# candidate ")]
+    assert found == [
+        [str(span.start), str(span.end), span.type, f"{span.probability:.6f}"]
+        for spans in expected
+        for span in spans
+    ]
+    assert predicted(text) == [list(labels) for labels in twin.predict(TEST[0])]
+    texts = "\n".join(map(" ".join, TEST[0]))
+    lines = run(*command, "--tokenizer", "whitespace", "--format", "jsonl", text=texts).output
+    for line, spans, tokens in zip(lines.splitlines(), expected, TEST[0], strict=True):
+        found = json.loads(line)
+        chunks = [found["text"][one["start"] : one["end"]] for one in found["candidates"]]
+        assert chunks == [" ".join(tokens[span.start : span.end]) for span in spans]
+    result = run(*command, "--tokenizer", "whitespace", text=texts, code=2)
+    assert "Candidates overlap: pass --format jsonl" in str(result.exception or result.stderr)
+
+
+def test_labellings_of_training(folder, tmp_path):
+    model = tmp_path / "sets.skops"
+    options = ["-e", "ConformalTagger", "-p", "risk=labelling", "-p", "alpha=0.6"]
+    run("train", folder / "train.txt", "-m", model, *options, "-p", "estimator__max_iter=15")
+    inner = make_pipeline(WordVectorizer(), CRFTagger(max_iter=15))
+    twin = ConformalTagger(inner, alpha=0.6, risk="labelling", random_state=0).fit(*TRAIN)
+    objects = "\n".join(json.dumps({"tokens": tokens}) for tokens in TEST[0])
+    command = ["tag", "-m", model, "--candidates"]
+    lines = run(*command, "--format", "jsonl", text=objects).output.splitlines()
+    for line, some in zip(lines, twin.predict_sets(TEST[0]), strict=True):
+        assert json.loads(line)["labellings"] == [one._asdict() for one in some]
+    result = run(*command, folder / "plain.txt", code=2)
+    assert "sets of labellings need --format jsonl" in str(result.exception or result.stderr)
+    result = run("tag", "-m", folder / "model.skops", "--candidates", text="a\n", code=2)
+    assert "CRFTagger has no candidates" in str(result.exception or result.stderr)
 
 
 def test_kinds_of_errors(folder):

@@ -41,6 +41,7 @@ FLOORS = [
     # It takes any estimator apart, and imports none.
     {"inspection"},
     {"spans"},
+    {"conformal"},
     # What compiles ahead of time runs every estimator.
     {"ahead"},
     {"cli"},

@@ -50,6 +50,7 @@ BENCHMARKS = {
         {"sizes", "scores", "differences", "epochs", "systems"},
         ("matplotlib", "torch"),
     ),
+    "conformal": ({"splits"}, ()),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),

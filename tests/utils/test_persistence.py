@@ -17,6 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import skstruct
 from skstruct import (
+    ConformalTagger,
     CRFTagger,
     CRFTaggerCV,
     EmbeddingVectorizer,
@@ -99,6 +100,9 @@ def fitted_estimators():
             cases[name] = step, lambda e, batch=batch: e.transform(batch).X.toarray()
         elif kind is SpanTaggerCV:
             cases[name] = kind(CRFTagger(), cv=2).fit(X, Y), lambda e: [*e.predict_spans(X)]
+        elif kind is ConformalTagger:
+            tagger = kind(CRFTagger(), alpha=0.5, max_chunks=2, random_state=0).fit(X, Y)
+            cases[name] = tagger, lambda e: [*e.predict_candidates(X)]
         elif kind is CRFTaggerCV:
             tagger = kind([1.0, 0.1], cv=2).fit(X, Y)
             cases[name] = tagger, lambda e: e.predict_proba(X)
