@@ -203,7 +203,6 @@ def _find_chunks(roles, kinds, is_first, scheme):
     return _Chunks(starts[valid], stops[valid], kinds[starts[valid]])
 
 
-@lru_cache(maxsize=16)
 def reading_of_labels(classes):
     """Read all pairs of labels as "conlleval" does; runs of a label where labels have no prefixes.
 
@@ -225,6 +224,12 @@ def reading_of_labels(classes):
         If a label has no letter of a scheme, and the others have; or if labels are those of chunks
         in another spelling.
     """
+    return _reading_of_labels(classes, tuple(map(type, classes)))
+
+
+@lru_cache(maxsize=16)
+def _reading_of_labels(classes, _):
+    """Reading of labels of some types: 1, 1.0 and True are equal, but other types of chunks."""
     spelling = spelling_of(classes)
     if spelling is not None and spelling.is_certain:
         raise ValueError(f"{spelling} Fit the tagger to these.")

@@ -71,7 +71,9 @@ EVERY_TAGGER = [c() for c in EXPORTED if isinstance(c, type) and issubclass(c, B
 EVERY_TAGGER.append(crfsuite.OnlineCRF())
 # All others; those whose X is never a matrix say so in their tags, and scikit-learn leaves them be.
 OTHERS = [
-    ConformalTagger(CRFTagger(), risk="missed_by_sequence", alpha=0.5, random_state=0),
+    ConformalTagger(
+        CRFTagger(), risk="missed_by_sequence", alpha=0.5, calibration=0.5, random_state=0
+    ),
     EmbeddingVectorizer({"a": [1.0]}),
     HashingTemplateVectorizer("U:%x[0,0]"),
     LabelStatistics(),

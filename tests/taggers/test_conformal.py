@@ -327,6 +327,9 @@ def test_numbers_and_rows():
     assert {span.type for some in tagger.predict_candidates(X) for span in some} == {0, 1, 2}
     assert tagger.predict(X).shape == (80,)
     assert tagger.n_features_in_ == 3
+    as_floats = clone(tagger).fit(X, y.astype(float))
+    assert as_floats.kinds_.tolist() == ["0.0", "1.0", "2.0"]
+    assert as_floats.thresholds_.tolist() == tagger.thresholds_.tolist()
 
 
 def refusals():
