@@ -15,7 +15,6 @@ from operator import countOf, is_
 import numpy as np
 from numba.core import types
 
-from skstruct.chain.listed import ListedFactors
 from skstruct.chain.protocol import chain_factors
 from skstruct.compiled.objects import READABLE
 from skstruct.decoding import with_list
@@ -329,7 +328,8 @@ class ShortWay:
         ):
             self._point(place, part)
         self._plan[few.SAFE], self._plan[few.FORBIDS] = factors.safe, factors.forbids
-        if isinstance(factors, ListedFactors):
+        if "default" in factors._fields:
+            # Those of listed transitions.
             self._plan[few.IS_LISTED], self._plan[few.N_LISTED] = 1, factors.linear.size
             self._point(few.DEFAULT, factors.default)
             places = few.DEFAULT_SCORE, few.INDPTR, few.ORIGIN, few.SCORE
