@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from skstruct.input.formats import copied, copied_lists
+from skstruct.input.formats import as_lists
 from skstruct.metrics.labels import stack
 from skstruct.utils.messages import short_repr
 
@@ -92,7 +92,7 @@ class StratifiedSequenceKFold(BaseCrossValidator):
         ValueError
             If there are fewer sequences than folds, or X and y differ in length.
         """
-        return super().split(copied(X), copied_lists(y), groups)
+        return super().split(X, as_lists(y), groups)
 
     def _iter_test_indices(self, X=None, y=None, groups=None):
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:

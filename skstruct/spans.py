@@ -20,23 +20,23 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from skstruct.input.folds import restrict_to_fold
 from skstruct.input.formats import (
     Format,
-    copied_lists,
-    copied_to_split,
+    as_lists,
     label_array,
     labels_to_split,
+    lists_to_split,
     shape_predictions,
 )
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, infer_scheme, write_chunk
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
-from skstruct.taggers.base import MAY_MISS_CHUNKS, BaseTagger
+from skstruct.taggers.base import BaseTagger
 from skstruct.utils.declared import Choice, Labels, Number, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import fit_context
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 @set_module("skstruct")
@@ -284,7 +284,7 @@ class SpanTaggerCV(AroundTagger):
         """
         score = _scoring(self.scoring)
         thresholds = _thresholds(self.thresholds)
-        X, y = copied_to_split(X), copied_lists(y)
+        X, y = lists_to_split(X), as_lists(y)
         labels = labels_to_split(X, y, is_read=isinstance(self.estimator, BaseTagger))
         check_weights(X, params)
         names = names_of(labels)
@@ -318,7 +318,7 @@ class SpanTaggerCV(AroundTagger):
         with draft_of(self) as draft:
             draft.estimator_ = folds[0][3]
             if self.refit:
-                draft.estimator_ = fit_quietly(clone(self.estimator), X, y, params)
+                draft.estimator_ = clone(self.estimator).fit(X, y, **params)
             best = int(np.argmax(scores))
             draft.best_threshold_, draft.best_score_ = float(thresholds[best]), float(scores[best])
             vars(draft).pop("cv_results_", None)
@@ -333,7 +333,6 @@ class SpanTaggerCV(AroundTagger):
             draft.classes_ = find_tagger(draft.estimator_).tagger.classes_
         return self
 
-    @reads_one_fit
     def predict_spans(self, X, *, threshold=None) -> Any:
         """Predict the chunks, with the probability of each.
 
@@ -353,9 +352,8 @@ class SpanTaggerCV(AroundTagger):
         threshold = self.best_threshold_ if threshold is None else threshold
         return predict_spans(self.estimator_, X, threshold=threshold)
 
-    @reads_one_fit
     def predict(self, X) -> Any:
-        """Predict labels: those of the chunks that are probable enough.
+        """Predict labels, of the chunks that are probable enough.
 
         Parameters
         ----------
@@ -400,14 +398,14 @@ class SpanTaggerCV(AroundTagger):
         -------
         score : float
         """
-        X, is_read = copied_to_split(X), isinstance(self.estimator_, BaseTagger)
+        X, is_read = lists_to_split(X), isinstance(self.estimator_, BaseTagger)
         both = (names_of(labels_to_split(X, of, is_read=is_read)) for of in (y, self.predict(X)))
         scheme = reading_in(self.scheme_)
         return chunk_f1_score(*both, scheme=scheme, sample_weight=sample_weight)
 
 
 def check_weights(X, params):
-    """Refuse what a fold would complain of in terms of its own."""
+    """Refuse weights that do not fit X, before folds number the sequences anew."""
     weight = params.get("sample_weight")
     if hasattr(weight, "__len__") and _num_samples(weight) != _num_samples(X):
         raise ValueError(
@@ -418,15 +416,6 @@ def check_weights(X, params):
 def names_of(labels):
     """Labels as strings; None stays."""
     return [[None if label is None else str(label) for label in of_one] for of_one in labels]
-
-
-def fit_quietly(estimator, X, y, params):
-    """Fit without the warning that few chunks are predicted: the threshold is the remedy."""
-    outer = MAY_MISS_CHUNKS.set(True)
-    try:
-        return estimator.fit(X, y, **params)
-    finally:
-        MAY_MISS_CHUNKS.reset(outer)
 
 
 def reading_in(scheme):
@@ -453,7 +442,7 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
             raise ValueError("none of the sequences that it learns from has a weight.")
         restrict_to_fold(estimator, labels, train, weighted)
         of_train = _check_method_params(X, params, indices=train)
-        fit_quietly(estimator, _safe_indexing(X, train), _safe_indexing(y, train), of_train)
+        estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train), **of_train)
     fitted = find_tagger(estimator)
     X_test = fitted.transform(_safe_indexing(X, test))
     *_, types, places, _ = fitted.tagger._chosen_spans(X_test, thresholds)

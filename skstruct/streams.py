@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from skstruct.datasets.conll import batched
-from skstruct.input.formats import Format, copied_lists, flatten_labels, read_format
+from skstruct.input.formats import Format, as_lists, flatten_labels, read_format
 from skstruct.learning.solver import Patience
 from skstruct.matrices import to_offsets
 from skstruct.taggers.online import PartialFitMixin
@@ -27,7 +27,6 @@ from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import check_count, compiling_announced, short_repr
 from skstruct.utils.persistence import archived, load_archive, set_module
 from skstruct.utils.progress import History, Progress
-from skstruct.utils.transaction import draft_of
 
 __all__ = ["fit_stream", "iter_batches"]
 
@@ -255,7 +254,7 @@ def _check(estimator, batches, vectorizer, X_val, y_val, scoring, patience):
 
 def _read_validation_set(X, y, vectorizer, scoring):
     """Validation set that can be read in every round; a ValueError unless it has the labels."""
-    X, y = copied_lists(X), copied_lists(y)
+    X, y = as_lists(X), as_lists(y)
     if vectorizer is not None:
         X = vectorizer.transform(X)
     if not (scoring is None or isinstance(scoring, str) or hasattr(scoring, "_score_func")):
@@ -277,10 +276,8 @@ def _read_validation_set(X, y, vectorizer, scoring):
 
 def _score(estimator, X, y, scorer):
     score = float(scorer(estimator, X, y))
-    # What scoring has cached is as large as the weights, and can be computed again. A draft drops
-    # it, because other threads may read it.
-    with draft_of(estimator) as draft:
-        draft._forget(*draft._learnt)
+    # What scoring has cached is as large as the weights, and can be computed again.
+    estimator._forget(*estimator._learnt)
     return score
 
 
@@ -340,7 +337,7 @@ class _Loop:
                 number = self._place["batch"] + 1
                 X, y = _as_pair(batch, f"batches({epoch}) must yield pairs of X and y", number)
                 # Labels of an iterator are counted, too.
-                y = copied_lists(y)
+                y = as_lists(y)
                 X = X if vectorizer is None else vectorizer.transform(X)
                 self._estimator.partial_fit(X, y, classes=classes)
                 self._place["batch"] += 1

@@ -2,17 +2,16 @@
 Tag while another thread fits
 =============================
 
-A service answers requests while it learns from new data. A fit works on a draft, which replaces
-the old weights in one step: until then the old ones answer. Requests that make no sense get an
-error that says why, and change nothing.
+A service answers requests while it learns from new data. It learns on a copy, which then replaces
+the old tagger: until then the old weights answer. Requests that make no sense get an error that
+says why, and change nothing.
 """
 
 # %%
 # A tagger that learns anew while it is asked
 # -------------------------------------------
-# One thread asks for the label of a token, again and again. Another one fits the same tagger on
-# more data. Both share the feature dicts, and so may other threads that change them: each is copied
-# at one moment.
+# One thread asks for the label of a token, again and again. Another one fits a copy of the tagger
+# on more data, and puts it in its place.
 
 # sphinx_gallery_thumbnail_path = "_static/thumbnails/plot_service.svg"
 
@@ -21,6 +20,7 @@ import time
 from textwrap import fill
 
 import matplotlib.pyplot as plt
+from sklearn.base import clone
 
 from skstruct import CRFTagger
 from skstruct.datasets import load_addresses
@@ -56,7 +56,7 @@ thread = threading.Thread(target=serve)
 thread.start()
 time.sleep(0.05)
 begin_of_fit = time.perf_counter() - begin
-tagger.fit(X, y)
+tagger = clone(tagger).fit(X, y)
 end_of_fit = time.perf_counter() - begin
 time.sleep(0.05)
 done.set()

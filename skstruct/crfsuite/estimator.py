@@ -19,7 +19,7 @@ from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 @set_module("skstruct.crfsuite")
@@ -282,7 +282,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
                 return found
         return self._predict(X)
 
-    @reads_one_fit
     def _predict(self, X):
         X = as_sequences(X)
         estimator = self._fitted().estimator_
@@ -308,7 +307,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
                 return labels
         return self._predict([read_sequence(xseq)])[0]
 
-    @reads_one_fit
     def predict_marginals(self, X):
         """Compute the marginals of all labels at all tokens.
 
@@ -329,7 +327,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             marginals[:] = [self._as_dicts(np.atleast_2d(p)) for p in estimator.predict_proba(X)]
         return marginals
 
-    @reads_one_fit
     def predict_marginals_single(self, xseq):
         """Compute the marginals of all labels at all tokens of a sequence.
 
@@ -352,7 +349,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
                 return [dict(zip(labels, row, strict=True)) for row in rows]
         return self._as_dicts(estimator.predict_proba([read_sequence(xseq)])[0])
 
-    @reads_one_fit
     def score(self, X, y) -> float:
         """Compute the token accuracy.
 
@@ -371,7 +367,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return self._fitted().estimator_.score(as_sequences(X), y)
 
     @property
-    @reads_one_fit
     def estimator_(self):
         """Fitted tagger; None before fitting."""
         if self._estimator is None and self.model_filename is not None:
@@ -379,29 +374,25 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
             tagger.open(self.model_filename)
             # From now on, others can change it.
             vars(tagger._estimator).pop(OWN)
-            # Both at once: another thread may read them, too.
-            vars(self).update(_estimator=tagger._estimator, _labels=tagger.labels())
+            self._labels, self._estimator = tagger.labels(), tagger._estimator
         return self._estimator
 
     @property
-    @reads_one_fit
     def tagger_(self):
         """`Tagger` of the model; None before fitting."""
         if self._tagger is None and self.estimator_ is not None:
             tagger = Tagger()
             tagger._set_model(self.estimator_, self._labels)
-            # Only now: another thread may read it, too.
+            # At the end: threads that predict share it.
             self._tagger = tagger
         return self._tagger
 
     @property
-    @reads_one_fit
     def classes_(self):
         """Labels, in order of first occurrence."""
         return None if self.tagger_ is None else self.tagger_.labels()
 
     @property
-    @reads_one_fit
     def size_(self):
         """Size of the model file in bytes."""
         if self._size_cached is None and self.estimator_ is not None:
@@ -429,7 +420,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return None if self._info is None else self._info.transitions
 
     @property
-    @reads_one_fit
     def _info(self):
         if self._info_cached is None and self.tagger_ is not None:
             _, self._info_cached = self.tagger_._described()

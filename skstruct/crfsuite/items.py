@@ -7,7 +7,6 @@ from itertools import chain
 import numpy as np
 
 from skstruct.features.tokens import iterate_level, read_tokens
-from skstruct.input.formats import copied
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module
 
@@ -216,7 +215,7 @@ def as_sequences(X, name="X"):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return list(map(as_tokens, iterate_level(copied(X), name, "sequences")))
+    return list(map(as_tokens, iterate_level(X, name, "sequences")))
 
 
 def count_sequences(X):

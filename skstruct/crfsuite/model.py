@@ -18,7 +18,6 @@ from skstruct.utils.files import read_bytes, value_errors_name, write_whole
 from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module
-from skstruct.utils.transaction import with_attributes
 
 
 @set_module("skstruct.crfsuite")
@@ -110,8 +109,6 @@ def write_model(tagger, path, *, feature_names=None):
     As of `read_model`.
     """
     check_is_fitted(tagger)
-    # All weights are of one fit, even if another thread fits meanwhile.
-    tagger = with_attributes(tagger, vars(tagger))
     # A drop-in `CRF` has a tagger.
     fitted = getattr(tagger, "estimator_", tagger)
     if not hasattr(fitted, "_chain"):

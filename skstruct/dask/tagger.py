@@ -23,7 +23,7 @@ from skstruct.utils.declared import Labels, Maybe, Part
 from skstruct.utils.files import check_writable
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 # Taggers whose weights can be mixed, and solvers of CRFTagger that can learn from shards.
 _ONLINE = (PerceptronTagger, MIRATagger, SAPOTagger)
@@ -231,7 +231,6 @@ class DaskTagger(Persistent, BaseEstimator):
         self.vectorizer_ = None if _is_of_tagger(vectorizer) else vectorizer
         return self
 
-    @reads_one_fit
     def predict(self, X):
         """Predict the best label sequences, when the result is asked for.
 
@@ -247,7 +246,6 @@ class DaskTagger(Persistent, BaseEstimator):
         """
         return _answer_lazily("predict", X, self._model())
 
-    @reads_one_fit
     def predict_proba(self, X):
         """Predict the marginal probability of each label at each token, when asked for.
 
@@ -263,7 +261,6 @@ class DaskTagger(Persistent, BaseEstimator):
         """
         return _answer_lazily("predict_proba", X, self._model())
 
-    @reads_one_fit
     def score(self, X, y):
         """Compute the token accuracy on the workers.
 

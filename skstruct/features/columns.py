@@ -11,7 +11,6 @@ import numpy as np
 
 from skstruct.features.tokens import iterate_level
 from skstruct.frames import is_frame, names_of, same_columns
-from skstruct.input.formats import copied
 from skstruct.matrices import to_offsets
 from skstruct.utils.messages import short_repr
 
@@ -57,7 +56,7 @@ class TokenColumns:
         self._columns = []
         self._number = defaultdict(count().__next__)
         which, lengths = [np.empty(0, np.int32)], []
-        sequences = iterate_level(copied(X), "X", "sequences", _SHAPE)
+        sequences = iterate_level(X, "X", "sequences", _SHAPE)
         while chunk := list(islice(sequences, _CHUNK)):
             which.append(self._read(chunk, lengths))
         if not lengths:
@@ -82,7 +81,7 @@ class TokenColumns:
         different as values.
         """
         first = len(lengths)
-        # Copies, here and below: another thread may change the lists while they are read.
+        # As tuples, which can be looked up.
         if set(map(type, chunk)) <= {list, tuple}:
             chunk = list(map(tuple, chunk))
         else:
@@ -237,7 +236,7 @@ def read_words(X, column, names=None):
     """
     place = 0 if isinstance(column, str) else column
     if isinstance(column, str) and not isinstance(X, (str, bytes, Mapping)):
-        X = (_words_at(sequence, i, column) for i, sequence in enumerate(copied(X)))
+        X = (_words_at(sequence, i, column) for i, sequence in enumerate(X))
 
     def wanted(width):
         if not -width <= place < width:

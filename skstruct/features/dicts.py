@@ -27,12 +27,11 @@ from skstruct.features.tokens import (
     renumber,
     to_batch,
 )
-from skstruct.input.formats import copied
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import set_module
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 # More sequences gain nothing by being read as a few.
 FEW = 64
@@ -137,10 +136,6 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     a tuple as a list, and does not cut names at a NUL character. Names and values that are bytes
     are read as UTF-8.
 
-    Each dict, list and set is copied at one moment, and read from the copy. If another thread
-    changes it meanwhile, the features are those before the change or after it; a mapping or
-    collection that is written in Python may raise an error instead.
-
     CRFsuite's ``feature.minfreq`` counts an attribute together with a label; `min_freq`
     counts attributes alone.
 
@@ -207,7 +202,6 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         names = self.feature_names_.tolist()
         return dict(zip(names, range(len(names)), strict=True))
 
-    @reads_one_fit
     def transform(self, X) -> SequenceBatch:
         """Vectorise; attributes that were not learnt are ignored.
 
@@ -238,52 +232,52 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         # A copy, because reading adds the lengths of arrays that were not in the training data.
         stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
         data, columns, indptr = stream.to_rows()
-        _set_columns(columns, self.vocabulary_, *stream.codes.take_names())
-        matrix = canonical(data, columns, indptr, len(self.vocabulary_), stream.dtype)
+        vocabulary = self.vocabulary_
+        _set_columns(columns, vocabulary, *stream.codes.take_names())
+        matrix = canonical(data, columns, indptr, len(vocabulary), stream.dtype)
         warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
         return stream.to_batch(matrix, self.feature_names_)
 
     def _transform_few(self, X):
         """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""
         # Not `check_is_fitted`, which takes as long as to read three tokens.
-        loose = self.read_few(X) if "feature_names_" in vars(self) else None
-        if loose is None:
+        if "feature_names_" not in vars(self):
+            return None
+        # All that is used is of one fit: another thread may fit.
+        names, codes, dtype = self.feature_names_, self.known_codes(), self.dtype
+        loose = _read_few(codes, X, dtype)
+        if loose is None or len(names) != len(codes.vocabulary):
             return None
         may_warn = len(loose.ends) > FEWEST_TOKENS
         if may_warn and np.count_nonzero(loose.columns >= 0) <= len(loose.columns) / 2:
             return None
-        return self.batch_of(loose)
+        return self._batch_of(loose, names)
 
     def batch_of(self, loose):
         """Batch of tokens that have been read, `LooseRows`; its matrix is made on demand."""
-        n_columns, names, dtype = len(self.vocabulary_), self.feature_names_, self.dtype
+        return self._batch_of(loose, self.feature_names_)
+
+    def _batch_of(self, loose, names):
+        dtype = self.dtype
 
         def make():
             ends, columns, values, offsets = loose.copy()
             values = values if len(values) else np.ones(len(columns), np.int8)
             return to_batch(
-                canonical(values, columns, ends, n_columns, dtype), offsets, names, dtype
+                canonical(values, columns, ends, len(names), dtype), offsets, names, dtype
             )
 
         return SequenceBatch._of_tokens(loose, names, make)
 
     def read_few(self, X):
         """Read a list of a few lists of tokens, `LooseRows`; None for anything else."""
-        if type(X) is not list or not 0 < len(X) <= FEW:
-            return None
-        # All at once: another thread may move them.
-        X = list(map(copied, X.copy()))
-        if countOf(map(type, X), list) < len(X):
-            return None
-        dtype = check_float_dtype(self.dtype)
-        return self.known_codes().read_few(X, dtype, float(np.finfo(dtype).max))
+        return _read_few(self.known_codes(), X, self.dtype)
 
     def known_codes(self):
         """Columns of the attributes, and those of keys and values that were seen since the fit."""
-        codes = vars(self).get("_last_codes")
-        if codes is None or codes.vocabulary is not self.vocabulary_:
-            most = max(_MOST_VALUES, len(self.vocabulary_))
-            codes = self._last_codes = KnownCodes(self.vocabulary_, most)
+        vocabulary, codes = self.vocabulary_, vars(self).get("_last_codes")
+        if codes is None or codes.vocabulary is not vocabulary:
+            codes = self._last_codes = KnownCodes(vocabulary, max(_MOST_VALUES, len(vocabulary)))
         return codes
 
     def restrict(self, support, indices=False):
@@ -322,7 +316,6 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         self._learn(self.feature_names_[kept], self._array_lengths)
         return self
 
-    @reads_one_fit
     def inverse_transform(self, batch):
         """Attributes and values of each token.
 
@@ -375,3 +368,11 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         tags.input_tags.dict = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _read_few(codes, X, dtype):
+    if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
+        return None
+    # Kernels would read beyond the tokens of a list that another thread makes longer.
+    X, dtype = list(map(list.copy, X)), check_float_dtype(dtype)
+    return codes.read_few(X, dtype, float(np.finfo(dtype).max))

@@ -16,7 +16,6 @@ from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Count
 from skstruct.utils.messages import check_float_dtype, short_repr
 from skstruct.utils.persistence import set_module
-from skstruct.utils.transaction import reads_one_fit
 
 _FARTHEST = 1000
 
@@ -98,7 +97,6 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
         return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
 
-    @reads_one_fit
     def transform(self, X) -> SequenceBatch:
         """Look up the vectors.
 

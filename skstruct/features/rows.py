@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import (
     Format,
-    copied_lists,
+    as_lists,
     flatten_labels,
     label_array,
     read_format,
@@ -24,7 +24,7 @@ from skstruct.matrices import as_matrix, read_only
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.declared import Part
 from skstruct.utils.persistence import Persistent, set_module
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 # No wrapping of outputs: a batch cannot become a data frame.
@@ -127,7 +127,7 @@ class TokenTransformer(
         if sample_weight is not None:
             weights = read_sample_weight(sample_weight, len(batch))
             params["sample_weight"] = np.repeat(weights, batch.lengths)
-        y = copied_lists(y)
+        y = as_lists(y)
         if y is not None and (get_tags(self.transformer).target_tags.required or _are_labels(y)):
             labels, dtype = flatten_labels(y, batch.offsets, format, partial=True)
             known = np.array([label is not None for label in labels], bool)
@@ -142,7 +142,6 @@ class TokenTransformer(
             draft._check_features(batch, reset=True)
         return self
 
-    @reads_one_fit
     def transform(self, X) -> SequenceBatch:
         """Transform the rows of all sequences.
 

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import WithoutLowerCase, normalized, read_words
 from skstruct.frames import is_frame
-from skstruct.input.formats import Format, copied, flatten_labels
+from skstruct.input.formats import Format, flatten_labels
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, scheme_of_classes, split_label
 from skstruct.input.training_set import read_sample_weight
 from skstruct.utils.declared import Array, Choice, Strings
 from skstruct.utils.persistence import Persistent, set_module
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 # Statistic of words without a label, and name of the column.
 NEW, NAME = "new", "label_statistics"
@@ -222,7 +222,6 @@ class LabelStatistics(
         self._keep(merge([*before, portion.counts()]))
         return self
 
-    @reads_one_fit
     def transform(self, X) -> list:
         """Put a column beside tokens, from the labels of all training sequences.
 
@@ -488,7 +487,7 @@ def _sequences(X):
     if isinstance(X, (str, bytes, Mapping)) or is_frame(X):
         # Not a batch; an error says so when it is read.
         return X
-    return [list(part) if isinstance(part, (list, Iterator)) else part for part in copied(X)]
+    return [list(part) if isinstance(part, (list, Iterator)) else part for part in X]
 
 
 def _beside(X, offsets, values):

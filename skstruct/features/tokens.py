@@ -1,7 +1,4 @@
-"""Tokens read into matrices: attributes and values of feature dicts and strings.
-
-A token is read from a copy made at one moment, so that other threads may change it meanwhile.
-"""
+"""Tokens read into matrices: attributes and values of feature dicts and strings."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import scipy.sparse as sp
 
 from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
-from skstruct.input.formats import copied
 from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import check_float_dtype, short_repr
@@ -117,9 +113,6 @@ def iterate_level(value, what, content, shape=_SHAPE):
 def read_tokens(tokens, limit, i, add_array):
     """Read the tokens of a sequence: feature dicts or collections of attribute strings.
 
-    Each dict or collection is copied at one moment, and what is returned is read from the copies:
-    another thread may change it meanwhile.
-
     Parameters
     ----------
     tokens : list
@@ -176,10 +169,7 @@ def _complaint(error, token):
     if isinstance(error, RecursionError):
         return "its dicts are nested too deeply."
     # Raised by mappings and collections that are written in Python.
-    return (
-        f"reading it, a {type(token).__name__}, failed with {error!r}; another thread may have "
-        "changed it meanwhile."
-    )
+    return f"reading it, a {type(token).__name__}, failed with {error!r}."
 
 
 def _features(token):
@@ -332,6 +322,7 @@ class _Codes(dict):
         Or None for other tokens.
         """
         kinds = set(map(type, tokens))
+        # Copies, whose lengths stay: kernels read as many features.
         if kinds <= {dict}:
             return self._read_dicts(list(map(dict.copy, tokens)), limit)
         if kinds <= PLAIN_COLLECTIONS:
@@ -585,7 +576,7 @@ def _chunks(X):
     """
     stays = isinstance(X, (list, tuple, np.ndarray))
     chunk, n_tokens = [], 0
-    for i, sequence in enumerate(iterate_level(copied(X), "X", "sequences")):
+    for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
         is_list = stays and type(sequence) is list
         if chunk and not is_list:
             yield chunk

@@ -1,4 +1,4 @@
-"""Formats of X and y: recognised once, copied, and converted to what estimators work on.
+"""Formats of X and y: recognised once, and converted to what estimators work on.
 
 Everything after this works on a `SequenceBatch` and integer label codes.
 """
@@ -36,26 +36,19 @@ class Format(Enum):
     TOKENS = "tokens"  # feature dicts or attribute strings; object array of lists
 
 
-def copied(value):
-    """Copy of a list, which another thread may change meanwhile; anything else as it is."""
-    return list(value) if isinstance(value, list) else value
-
-
-def copied_lists(values):
-    """Copy of a list, tuple or iterator as a list, with copies of the lists and iterators in it.
-
-    All else as it is.
-    """
-    if not isinstance(values, (list, tuple, Iterator)):
+def as_lists(values):
+    """A collection with lists in place of iterators, which can be read only once."""
+    values = list(values) if isinstance(values, Iterator) else values
+    if not isinstance(values, (list, tuple)):
         return values
-    return [list(v) if isinstance(v, (list, Iterator)) else v for v in list(values)]
+    return [list(part) if isinstance(part, Iterator) else part for part in values]
 
 
-def copied_to_split(X):
-    """Copy of X as `copied_lists` makes it, from which sequences can be selected."""
+def lists_to_split(X):
+    """X as `as_lists` makes it, from which sequences can be selected."""
     if sp.issparse(X) and X.format in ("bsr", "coo", "dia"):
         return to_csr(X, place="Sequence {}, token 0".format)
-    return copied_lists(X)
+    return as_lists(X)
 
 
 def read_format(X, n_features=None, n_transition_features=None):
@@ -90,14 +83,10 @@ def read_format(X, n_features=None, n_transition_features=None):
         return Format.ROWS, to_csr(X, place="Sequence {}, token 0".format)
     if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
-    X = _as_collection(copied(X))
+    X = _as_collection(X)
     if isinstance(X, Iterator):
         return Format.TOKENS, X
     leaf = _first_leaf(X)
-    if leaf is not None and isinstance(leaf[0], Number):
-        # Tokens are copied when they are read, numbers now: another thread may change the lists.
-        X = copied_lists(X)
-        leaf = _first_leaf(X)
     if leaf is None:
         return _read_empty(X, n_features, n_transition_features)
     value, depth = leaf
@@ -354,7 +343,6 @@ def sorted_classes(classes):
 
 def _flatten_rows(y, offsets, name, partial):
     """Labels of sequences of length one, and their dtype, by scikit-learn's rules."""
-    y = copied(y)
     given = y if isinstance(y, (list, tuple)) else []
     if given and all(isinstance(label, str) for label in given):
         y = label_array(list(given))
@@ -387,7 +375,7 @@ def _label_lists(y, n_sequences, name):
     """A list of labels for each sequence."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
-    y = copied_lists(_as_list(y.to_numpy() if is_frame(y) else y))
+    y = _as_list(y.to_numpy() if is_frame(y) else y)
     _check_count(y, n_sequences, name)
     lists = []
     for i, sequence in enumerate(y):

@@ -10,6 +10,7 @@ Displays need matplotlib, and tables pandas: ``pip install "skstruct[plot]"``.
 `models` finds the tagger in an estimator, and `figures` makes axes and heat maps.
 """
 
+from skstruct.inspection.checks import check_fit
 from skstruct.inspection.curves import (
     PenaltyPathDisplay,
     SpanThresholdDisplay,
@@ -48,6 +49,7 @@ __all__ = [
     "TaggedText",
     "TrainingCurveDisplay",
     "TransitionDisplay",
+    "check_fit",
     "explain_labelling",
     "explain_token",
     "feature_weights",

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.schemes import are_chunk_labels
 from skstruct.utils.messages import short_repr
-from skstruct.utils.transaction import with_attributes
 
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
 
@@ -104,8 +103,6 @@ def find_tagger(estimator):
         fitted = find_tagger(estimator.steps[-1][1])
         return fitted if len(estimator.steps) == 1 else fitted._replace(steps=estimator[:-1])
     if hasattr(estimator, "predict_nbest"):
-        # All that is read is of one fit, even if another thread fits meanwhile.
-        estimator = with_attributes(estimator, vars(estimator))
         check_is_fitted(estimator)
     elif hasattr(estimator, "estimator_"):
         # The drop-in for sklearn-crfsuite.

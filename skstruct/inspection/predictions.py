@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.calibration import CalibrationDisplay as _CalibrationDisplay
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
-from skstruct.input.formats import copied_lists
+from skstruct.input.formats import as_lists
 from skstruct.inspection.figures import heat_map, new_axes
 from skstruct.inspection.models import check_index, codes_of, find_tagger, order_of_labels, require
 from skstruct.metrics.chunks import chosen_types, pairs_of_chunks
@@ -94,7 +94,7 @@ class SequenceProbabilityDisplay:
         ValueError
             If there is no such sequence, it has no tokens, or `y` or `tokens` do not fit `X`.
         """
-        fitted, X = find_tagger(estimator), copied_lists(X)
+        fitted, X = find_tagger(estimator), as_lists(X)
         X_tagger = fitted.transform(X)
         proba = [np.atleast_2d(rows) for rows in fitted.tagger.predict_proba(X_tagger)]
         # A negative number counts from the end.
@@ -236,7 +236,7 @@ def labels_of_each(y, answers):
     """Labels of each sequence as lists; a ValueError unless as many as answers for its tokens."""
     if y is None:
         raise ValueError("y is None: pass the correct labels.")
-    labels = [_labels_of(labels) for labels in as_list(copied_lists(y))]
+    labels = [_labels_of(labels) for labels in as_list(as_lists(y))]
     check_lengths(answers, labels)
     return labels
 

@@ -5,7 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
-from skstruct.input.formats import copied_lists
+from skstruct.input.formats import as_lists
 from skstruct.input.schemes import are_chunk_labels, rewritten, spelling_of
 from skstruct.inspection.models import find_tagger
 from skstruct.inspection.predictions import labels_of_each, token_texts
@@ -121,7 +121,7 @@ class TaggedText:
             If `tokens` or `gold` do not fit `X`, or `n_best` or `n_labels` is not positive.
         """
         check_count("n_labels", n_labels)
-        fitted, X = find_tagger(estimator), copied_lists(X)
+        fitted, X = find_tagger(estimator), as_lists(X)
         tagger, X_tagger = fitted.tagger, fitted.transform(X)
         proba = [np.atleast_2d(rows) for rows in tagger.predict_proba(X_tagger)]
         nbest = tagger.predict_nbest(X_tagger, n_best=n_best).tolist()

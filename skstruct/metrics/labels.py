@@ -76,7 +76,6 @@ def stack(y, name):
             f"{name} mixes labels and sequences of labels: {name}[0] is a "
             f"{type(rows[0]).__name__}, {name}[{odd}] a {type(rows[odd]).__name__}"
         )
-    # Copies, as another thread may change the lists.
     rows = rows if flat else list(map(as_list, rows))
     labels = rows if flat else list(chain.from_iterable(rows))
     if not labels:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skstruct.chain.scores import Rows, value_of
 from skstruct.compiled.jit import jit
 from skstruct.features.mixin import FeatureInput
-from skstruct.input.formats import Format, copied, read_format, split_sequences
+from skstruct.input.formats import Format, read_format, split_sequences
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows, read_sample_weight, require_weight
 from skstruct.matrices import read_only
@@ -29,7 +29,7 @@ from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced, short_rep
 from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress, fit_context
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
@@ -160,7 +160,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             draft._fit_draft(X, y, sample_weight=sample_weight, baseline_score=baseline_score)
         return self
 
-    @reads_one_fit
     def predict(self, X, baseline_score=None) -> Any:
         """Choose the best candidate of each group.
 
@@ -180,7 +179,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         _, batch, base = self._read_X(X, baseline_score)
         return self._choose(batch, base)
 
-    @reads_one_fit
     def rank(self, X, baseline_score=None) -> Any:
         """Sort the candidates of each group, best first.
 
@@ -200,7 +198,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(np.concatenate(list(self._orders(batch, base))), batch.offsets, format)
 
-    @reads_one_fit
     def decision_function(self, X, baseline_score=None):
         """Compute the score of each candidate.
 
@@ -220,7 +217,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         format, batch, base = self._read_X(X, baseline_score)
         return split_groups(self._decide(batch, base), batch.offsets, format)
 
-    @reads_one_fit
     def predict_proba(self, X, baseline_score=None) -> Any:
         """Compute the probability of each candidate in the log-linear model of ``coef_``.
 
@@ -242,7 +238,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         group_softmax(self._linear(batch, base), batch.offsets, proba)
         return split_groups(proba, batch.offsets, format)
 
-    @reads_one_fit
     def score(self, X, y, sample_weight=None, baseline_score=None) -> float:
         """Compute the mean negative cost of the candidates chosen, or the accuracy.
 
@@ -551,7 +546,7 @@ def _by_position(values, name):
         raise ValueError(
             f"{name} must be a list or array of one entry for each group; got {short_repr(values)}."
         )
-    return copied(values)
+    return values
 
 
 def _read_per_candidate(values, offsets, name, names):

@@ -19,9 +19,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skstruct.input.folds import restrict_to_fold
 from skstruct.input.formats import (
-    copied_lists,
-    copied_to_split,
+    as_lists,
     labels_to_split,
+    lists_to_split,
     read_format,
     shape_predictions,
 )
@@ -35,7 +35,7 @@ from skstruct.utils.messages import short_repr
 from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context, part_of_fit
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 def chunk_features(x, labels):
@@ -202,7 +202,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             If X, y, a parameter or what `features` or `cost` returns is invalid, or if no n-best
             list has label sequences that differ in cost. The message names the sequence.
         """
-        X, y = copied_to_split(X), copied_lists(y)
+        X, y = lists_to_split(X), as_lists(y)
         with draft_of(self) as draft:
             draft._fit_draft(X, y)
         return self
@@ -235,7 +235,6 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         if tasks is not None:
             tasks.close()
 
-    @reads_one_fit
     def predict(self, X) -> Any:
         """Choose the best label sequences.
 
@@ -250,7 +249,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
             As from the tagger's `predict`.
         """
         check_is_fitted(self)
-        X = copied_to_split(X)
+        X = lists_to_split(X)
         lists = self.tagger_.predict_nbest(X, n_best=self.n_best)
         numbers = range(len(lists))
         groups = self._groups(X, lists, numbers)

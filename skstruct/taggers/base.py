@@ -1,11 +1,10 @@
 """Base of the taggers: read X and y, learn, keep the weights; a failed fit changes nothing."""
 
 import warnings
-from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,14 +14,13 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skstruct.decoding import best_labels
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
 from skstruct.input.constraints import BIASES, check_chain, check_completable, read_constraint
 from skstruct.input.costs import LabelCost, read_label_cost
 from skstruct.input.formats import Format, check_number, encode_labels, read_format
 from skstruct.input.scale import advise_scaling, check_sample_weight
-from skstruct.input.schemes import SCHEMES, are_chunk_labels
+from skstruct.input.schemes import SCHEMES
 from skstruct.input.training_set import (
     TrainingSet,
     batch_rows,
@@ -38,7 +36,6 @@ from skstruct.input.training_set import (
 )
 from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
 from skstruct.matrices import read_only
-from skstruct.metrics.chunks import count_chunks_of_sequences, reading_of_labels
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.prediction import (
     ALWAYS_LEARNT,
@@ -197,12 +194,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             If X, y or a parameter is invalid; the message names the sequence and the token. The
             estimator is then as it was before.
 
-        Warns
-        -----
-        UserWarning
-            If the labels are all different; or if they are those of chunks, and predictions for
-            up to a hundred training sequences, which hold ten chunks or more in all, hold less than
-            a tenth of these.
+        See Also
+        --------
+        skstruct.inspection.check_fit : Find out whether anything was learnt.
         """
         refuse_arguments("fit", others)
         validation = X_val, y_val, sample_weight_val
@@ -246,7 +240,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         with draft_of(self) as draft:
             # Keep the weights of a feature contiguous.
             draft.coef_ = self.coef_.T[kept].T
-            draft._forget("_state", "_turn", DERIVED)
+            draft._forget("_state", DERIVED)
             # Copies of this tagger have the same vectoriser.
             draft.vectorizer_ = copy(self.vectorizer_).restrict(kept, indices=True)
             draft.feature_names_in_ = draft.vectorizer_.feature_names_
@@ -281,12 +275,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         Nothing here refers to it then, so that a solver that packs the data can free it.
         """
         solve, settings = self._solver()
-        warn_of_distinct_labels(data[0], self.classes_)
-        chunks = training_chunks(data[0], self.classes_)
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
         solution = solve(data.pop(), self._model(), settings, start, watcher)
-        l2, learns_costs = getattr(self, "l2", 0.0), self._learns_costs
-        warn_of_missing_chunks(chunks, solution, l2, self.classes_, learns_costs)
         return solution._replace(scale=scale)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -402,7 +392,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         format, batch = self._read_X(X, reset=reset)
         if reset:
             # Attributes of an earlier fit belong to other features and classes.
-            self._forget("_state", "_turn", DERIVED, *LEARNT)
+            self._forget("_state", DERIVED, *LEARNT)
         if has_token_weights(sample_weight):
             sample_weight, token_weight = self._read_token_weights(sample_weight, batch.lengths)
         else:
@@ -510,137 +500,3 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         tags.input_tags.three_d_array = True
         tags.input_tags.dict = True
         return tags
-
-
-# Warnings about training sets and models that are probably not what the user meant.
-
-# Stack frames between these warnings and the caller of `fit`.
-_OF_FIT = 8
-# With fewer tokens, labels that are all different may be meant.
-_FEWEST_TOKENS = 10
-# Sequences that are labelled for the comparison, so that it takes next to no time.
-_MOST_SEQUENCES = 100
-# With fewer chunks, there may be too little to learn from.
-_FEWEST_CHUNKS = 10
-# Smallest share of the chunks that predictions must have.
-_SHARE = 0.1
-
-
-def warn_of_distinct_labels(training_set, classes):
-    """Warn if every token has a label of its own, as from a column of something else.
-
-    Parameters
-    ----------
-    training_set : TrainingSet
-    classes : ndarray of shape (n_classes,)
-    """
-    n_labelled = np.count_nonzero(training_set.labels >= 0)
-    if len(classes) == n_labelled >= _FEWEST_TOKENS:
-        warnings.warn(
-            f"The {n_labelled} labels of y are all different, so that nothing can be learnt from "
-            "them. Check that y has the labels, and not another column.",
-            stacklevel=_OF_FIT,
-        )
-
-
-class Chunks(NamedTuple):
-    """The chunks of a training set.
-
-    Attributes
-    ----------
-    some : TrainingSet
-        Some of the sequences whose labels hold chunks.
-    mistakes : float
-        Half the number of chunks, divided by the number of labelled tokens: the fraction of
-        mistakes of an epoch that gets one token of every second chunk wrong.
-    loss : float
-        Loss where every second chunk has a probability of one half and all else is certain:
-        ``log(2) / 2`` a chunk, times the weight of its first token.
-    """
-
-    some: TrainingSet
-    mistakes: float
-    loss: float
-
-    def were_learnt(self, history, l2):
-        """Return True if mistakes or loss are so low that many of them must have been learnt."""
-        if "mistakes" in history:
-            return history["mistakes"][-1] < self.mistakes
-        # Where no norm is recorded, the penalty counts as loss, and the doubt remains.
-        norm = history["weight_norm"][-1] if "weight_norm" in history else 0.0
-        return history["objective"][-1] - l2 / 2 * norm**2 < self.loss
-
-
-def training_chunks(training_set, classes):
-    """The chunks of a training set.
-
-    Parameters
-    ----------
-    training_set : TrainingSet
-    classes : ndarray of shape (n_classes,)
-
-    Returns
-    -------
-    chunks : Chunks or None
-        None if there are none, or the labels are not those of chunks, such as B-NP and O.
-    """
-    names = classes.tolist()
-    if not are_chunk_labels(names):
-        return None
-    labels, offsets = training_set.labels, training_set.offsets
-    # No token comes before the first of a sequence; -1 stands for that, and for unknown labels.
-    before = np.append(-1, labels)[:-1]
-    before[offsets[:-1][np.diff(offsets) > 0]] = -1
-    begins = reading_of_labels(tuple(names))[1].opens[before, labels]
-    counts = np.diff(np.append(0, np.cumsum(begins))[offsets])
-    holding = np.flatnonzero((counts > 0) & (training_set.sample_weight > 0))
-    if not len(holding):
-        return None
-    spread = np.linspace(0, len(holding) - 1, min(len(holding), _MOST_SEQUENCES))
-    n_labelled = np.count_nonzero(labels >= 0)
-    return Chunks(
-        training_set.take(holding[spread.astype(np.int64)]),
-        counts[holding].sum() / 2 / n_labelled,
-        np.log(2) * training_set.weight_of_tokens()[begins].sum() / 2,
-    )
-
-
-# True in a fit whose caller has a remedy for missing chunks. Filters of warnings would not do: they
-# are those of all threads.
-MAY_MISS_CHUNKS = ContextVar("MAY_MISS_CHUNKS", default=False)
-
-
-def warn_of_missing_chunks(chunks, solution, l2, classes, learns_costs):
-    """Warn if predictions hold next to none of the chunks that labels of the training set hold.
-
-    Parameters
-    ----------
-    chunks : Chunks or None
-        Those of the training set.
-    solution : Solution
-        What was learnt.
-    l2 : float
-        Its penalty.
-    classes : ndarray of shape (n_classes,)
-    learns_costs : bool
-        True if the learner takes costs of labels.
-    """
-    if chunks is None or MAY_MISS_CHUNKS.get() or chunks.were_learnt(solution.history, l2):
-        return
-    some, chain = chunks.some, solution.chain
-    chain = read_only(chain._make(map(np.ascontiguousarray, chain)))
-    names = np.append(classes.astype(object), "O")
-    y_true, y_pred = (
-        np.split(names[codes], some.offsets[1:-1])
-        for codes in (some.labels, best_labels(some.rows, some.offsets, chain, n_jobs=1))
-    )
-    _, n_predicted, n_true = count_chunks_of_sequences(y_true, y_pred, "conlleval").sum(axis=0)
-    if n_true >= _FEWEST_CHUNKS and n_predicted < _SHARE * n_true:
-        cost = " or a cost of missed names (label_cost={'missed': 2})" if learns_costs else ""
-        warnings.warn(
-            f"Predictions for {len(y_true)} sequences of the training set hold {n_predicted} "
-            f"chunks, where their labels hold {n_true}: hardly anything but O was learnt. A "
-            f"smaller penalty (l2){cost} may help, and SpanTaggerCV or predict_spans with a low "
-            "threshold finds chunks that the best labelling leaves out.",
-            stacklevel=_OF_FIT,
-        )

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_method_params
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
 from skstruct.input.folds import params_of_fold
-from skstruct.input.formats import Format, copied_lists
+from skstruct.input.formats import Format, as_lists
 from skstruct.input.training_set import classes_that_occur
 from skstruct.learning import lbfgs
 from skstruct.learning.lbfgs import PenaltyPath, separate_minimum
@@ -379,7 +379,7 @@ class CRFTaggerCV(BaseTagger):
 
     def _search(self, X, y, sample_weight, params):
         """Read all, and compare the penalties; return a list of the whole training set."""
-        y = _to_split(copied_lists(y))
+        y = _to_split(as_lists(y))
         format, batch, given = self._read(X, y, sample_weight, None, True)
         weight = given.sample_weight
         whole = [self._weigh(given)]

@@ -1,9 +1,5 @@
 """Base of the taggers that learn online: sequence by sequence, by an update rule."""
 
-import os
-import threading
-import weakref
-from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Self
 
@@ -34,7 +30,7 @@ from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
 from skstruct.utils.progress import History, Progress, fit_context
-from skstruct.utils.transaction import draft_of, with_attributes
+from skstruct.utils.transaction import draft_of
 
 
 class LearnerState(Declaration):
@@ -115,59 +111,12 @@ class _Deferred:
     def __get__(self, tagger, owner=None):
         if tagger is None:
             return self
-        # Those of the moment: another thread may replace them meanwhile.
-        attributes = vars(tagger)
-        with_attributes(tagger, attributes)._compute_weights()
+        tagger._compute_weights()
         try:
-            return attributes[self._name]
+            return vars(tagger)[self._name]
         except KeyError:
             message = f"{type(tagger).__name__!r} object has no attribute {self._name!r}"
             raise AttributeError(message) from None
-
-
-class Turn:
-    """Lock on weights that change in place. A copy of it, or a stored one, is a new lock."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        _turns.add(weakref.ref(self, _turns.discard))
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *error):
-        self._lock.release()
-
-    def __reduce__(self):
-        return type(self), ()
-
-
-# Weak references to all turns, and those that a fork has taken.
-_turns, _taken, _forking = set(), [], threading.RLock()
-
-
-def _take_turns():
-    """Wait until no other thread learns. New turns may begin meanwhile."""
-    _forking.acquire()
-    while waiting := {ref() for ref in list(_turns)} - {None, *_taken}:
-        for turn in waiting:
-            turn.__enter__()
-            _taken.append(turn)
-
-
-def _return_turns():
-    while _taken:
-        _taken.pop().__exit__()
-    _forking.release()
-
-
-if hasattr(os, "register_at_fork"):
-    # A child process has no other threads, which would complete the weights and release the lock.
-    # The lock of the compiler, which a learner may wait for, is taken later: it was registered
-    # before.
-    os.register_at_fork(
-        before=_take_turns, after_in_parent=_return_turns, after_in_child=_return_turns
-    )
 
 
 class PartialFitMixin:
@@ -192,7 +141,6 @@ class PartialFitMixin:
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
-    _derived_state = ("_turn", DERIVED)
     # Attributes that no longer hold after `partial_fit`.
     _learnt = LEARNT
     coef_ = _Deferred()
@@ -244,35 +192,23 @@ class PartialFitMixin:
         hand since are lost.
         """
         undo = []
-        with compiling_announced(self.verbose):
-            # Other threads predict meanwhile: what is read may be their predictions.
-            reader = with_attributes(self, vars(self).copy())
-            training_set, first_call = reader._read_portion(X, y, classes, sample_weight)
-            with reader._while_unchanged(), draft_of(self, undo) as draft:
-                turn = vars(reader).get("_turn")
-                if turn is None or turn is not vars(draft).get("_turn"):
-                    # What was read may not fit what another thread has fitted since.
-                    draft.__dict__ = vars(reader)
-                draft._learn_portion(training_set, first_call, undo)
-                warn_of_scale(training_set.rows, getattr(draft, "feature_names_in_", None))
+        with compiling_announced(self.verbose), draft_of(self, undo) as draft:
+            training_set = draft._learn_portion(X, y, classes, sample_weight, undo)
+            warn_of_scale(training_set.rows, getattr(draft, "feature_names_in_", None))
         return self
 
-    def _read_portion(self, X, y, classes, sample_weight):
-        """Read what `partial_fit` gets; return it, and whether it is the first call."""
+    def _learn_portion(self, X, y, classes, sample_weight, undo):
         self._check_params()
         refuse_balanced(self.class_weight)
         first_call = self._state is None and not hasattr(self, "coef_")
         classes = self._check_classes(classes, first_call)
-        return self._read_training_set(X, y, sample_weight, classes, first_call), first_call
-
-    def _learn_portion(self, training_set, first_call, undo):
+        training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
         model = self._model()
         learner = self._learner(model)
         state = self._state
         if state is None:
             start = None if first_call else self._same_order(self._chain())
             state = learner.new_state(training_set, start)
-            self._turn = Turn()
         self._same_order(state.chain)
         if state.chain.weights.shape != (model.n_features, model.n_labels):
             raise ValueError(
@@ -280,7 +216,7 @@ class PartialFitMixin:
                 "were learnt."
             )
         state = learner.protect(state, training_set, undo)
-        # In place: threads that still read the earlier state share its other arrays.
+        # In place: where `undo` puts the earlier weights back.
         allowed = forbid(state.chain, model.possible)
         for name in WEIGHTS:
             getattr(state.chain, name)[...] = getattr(allowed, name)
@@ -294,40 +230,28 @@ class PartialFitMixin:
         Progress(self).report(history)
         self._forget(DERIVED, *self._learnt)
         self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        return training_set
 
     def _keep(self, solution):
-        self._forget("_state", "_turn")
+        self._forget("_state")
         super()._keep(solution)
 
     def _compute_weights(self):
         """Set the learned attributes that `partial_fit` has left open, all at once."""
         if self._state is None or {"coef_", "end_"} <= vars(self).keys():
             return
-        with self._while_unchanged():
-            weights = weights_of(averaged(self._state))
+        weights = weights_of(averaged(self._state))
         # Keep attributes that were set by hand.
         vars(self).update({**weights, **vars(self)})
 
-    def _while_unchanged(self):
-        """Context in which no other thread changes the state, which changes in place."""
-        return vars(self).get("_turn") or nullcontext()
-
     def _restore_state(self):
-        # A tagger that this one is a copy of may change the arrays in place.
+        # A tagger that this one is a copy of changes its arrays in place.
         if self._state is not None:
-            self._state, self._turn = copied_arrays(self._state), Turn()
-
-    def __getstate__(self):
-        with self._while_unchanged():
-            copied = super().__copy__()
-            if self._state is not None:
-                copied._state = copied_arrays(self._state)
-        return super(PartialFitMixin, copied).__getstate__()
+            self._state = copied_arrays(self._state)
 
     def __copy__(self):
-        with self._while_unchanged():
-            copied = super().__copy__()
-            copied._restore_state()
+        copied = super().__copy__()
+        copied._restore_state()
         return copied
 
     def _check_classes(self, classes, first_call):

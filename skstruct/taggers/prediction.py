@@ -36,7 +36,7 @@ from skstruct.taggers.short import (
 )
 from skstruct.utils.messages import check_choice, check_count
 from skstruct.utils.persistence import set_module
-from skstruct.utils.transaction import reads_one_fit, refuse_arguments
+from skstruct.utils.transaction import refuse_arguments
 
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
 # where the last two are those of labels.
@@ -44,6 +44,10 @@ MORE_LEARNT = {
     "transition_weights": ("transition_coef_", (2, 0, 1)),
     "triple": ("transition2_", (0, 1, 2)),
 }
+# Kernels would read beyond the weights.
+_OTHER_FIT = (
+    "The tagger was fitted again while it predicted: fit a copy, and replace this one by it."
+)
 LEARNT = (*ALWAYS_LEARNT, *(name for name, _ in MORE_LEARNT.values()))
 
 
@@ -125,7 +129,6 @@ class LinearChainMixin:
         labels = label_few(self, X) if known is None else None
         return self._label_batch(X, known) if labels is None else labels
 
-    @reads_one_fit
     def _label_batch(self, X, known):
         """Labels by way of a batch."""
         format, batch = self._read_X(X)
@@ -167,14 +170,12 @@ class LinearChainMixin:
         found = weigh_few(self, X) if known is None else None
         return self._weigh_batch(X, known) if found is None else found
 
-    @reads_one_fit
     def _weigh_batch(self, X, known):
         """Marginals by way of a batch."""
         format, batch = self._read_X(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
 
-    @reads_one_fit
     def predict_nbest(
         self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
     ) -> Any:
@@ -240,7 +241,6 @@ class LinearChainMixin:
             ]
         return result
 
-    @reads_one_fit
     def predict_spans(self, X, *, threshold=0.5, known=None) -> Any:
         """Predict the chunks, with the probability of each.
 
@@ -313,9 +313,12 @@ class LinearChainMixin:
 
     def _search_spans(self, X, known, least, thresholds):
         check_is_fitted(self)
-        types, reading, separable = reading_of_labels(tuple(self.classes_.tolist()))
+        classes = tuple(self.classes_.tolist())
+        types, reading, separable = reading_of_labels(classes)
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
+        if len(chain.intercept) != len(classes):
+            raise ValueError(_OTHER_FIT)
         forbids = known is not None or possible is not None
         how = {"reading": reading, "separable": separable, "thresholds": thresholds}
         *found, log_partition = probable_spans(
@@ -362,16 +365,18 @@ class LinearChainMixin:
 
         The last two are None where no label is known, and where every labelling is possible.
         """
-        rows, chain = batch_rows(batch), read_only(self._chain())
+        rows, chain, classes = batch_rows(batch), read_only(self._chain()), self.classes_
+        sizes = len(classes), batch.n_features, batch.n_transition_features
+        weights = len(chain.intercept), *(len(getattr(chain, name)) for name in chain.of_features)
+        if weights != sizes[: len(weights)]:
+            raise ValueError(_OTHER_FIT)
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
             possible = possible._replace(name=f"constraint={self.constraint!r}")
         if known is not None:
-            _, known = encode_labels(
-                known, batch, format, self.classes_, name="known", partial=True
-            )
+            _, known = encode_labels(known, batch, format, classes, name="known", partial=True)
             if possible is not None:
-                check_labelling(known, batch.offsets, self.classes_, possible, known=True)
+                check_labelling(known, batch.offsets, classes, possible, known=True)
             rows, chain = clamp(rows, chain, known)
         return rows, chain, known, possible
 

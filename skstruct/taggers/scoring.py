@@ -77,7 +77,7 @@ class Judge:
             self._weights = {}
             if takes_weights(self._scorer) and np.any(data.sample_weight != 1):
                 self._weights = {"sample_weight": data.sample_weight}
-        learnt = {k: v for k, v in vars(self._tagger).items() if k not in ("_state", "_turn")}
+        learnt = {k: v for k, v in vars(self._tagger).items() if k != "_state"}
         tagger = with_attributes(self._tagger, learnt)
         tagger._set_chain(chain)
         return as_number(self._scorer(tagger, *self._arguments, **self._weights))

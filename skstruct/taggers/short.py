@@ -106,7 +106,7 @@ def current_way(tagger, attributes):
     if way is None or not way.is_of(tagger):
         if not READABLE or not hasattr(tagger, "coef_"):
             return None
-        # In one assignment: other threads may do the same.
+        # Complete when it is assigned: other threads may use it at once.
         way = attributes[DERIVED] = ShortWay(tagger)
     return way
 
@@ -243,7 +243,7 @@ class ShortWay:
 
     def __init__(self, tagger, tabulates=False):
         self.ask = _compiled()
-        # Asking for weights may compute them (`PartialFitMixin`).
+        # Asking for weights may compute them (`OnlineTagger`).
         self._held = [getattr(tagger, name, None) for name in _HELD]
         self.vectorizer = vars(tagger).get("vectorizer_") or _NoVectorizer
         self.vocabulary = getattr(self.vectorizer, "vocabulary_", None)

@@ -19,7 +19,7 @@ from skstruct.utils.declared import Count, Maybe
 from skstruct.utils.messages import check_float_dtype
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import fit_context
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 
 class BaseTemplateVectorizer(
@@ -141,7 +141,6 @@ class LearningTemplateVectorizer(
         self._keep(parts[0].n_columns_, features, None, names_in(parts[0]))
         return columns
 
-    @reads_one_fit
     def transform(self, X) -> SequenceBatch:
         """Vectorise; features that were not learnt are ignored.
 
@@ -205,7 +204,6 @@ class LearningTemplateVectorizer(
             return np.empty(0, dtype=object)
         return self._transitions.names()
 
-    @reads_one_fit
     def inverse_transform(self, batch):
         """Features and values of each token.
 

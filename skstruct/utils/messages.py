@@ -80,7 +80,6 @@ class _ShortRepr(Repr):
         try:
             return super().repr(x)
         except (LookupError, RuntimeError):
-            # Another thread has changed the value meanwhile.
             return f"<{type(x).__name__}>"
 
     def repr1(self, x, level):

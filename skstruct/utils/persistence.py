@@ -39,7 +39,6 @@ class Persistent:
     _derived_state = ()
 
     def __getstate__(self):
-        # A copy, as below: another thread may add what it caches.
         state = dict(super().__getstate__())
         kept = {name: v for name, v in state.items() if name not in self._derived_state}
         names = kept.get("feature_names_in_")
@@ -115,7 +114,7 @@ class Persistent:
 
     def _is_learnt(self):
         """Return True if there are learnt attributes."""
-        # A copy of the names: another thread may add what it caches. Parameters come first.
+        # A list, because threads that predict may add what they cache. Parameters come first.
         names = reversed(list(vars(self)))
         return any(name.endswith("_") and not name.startswith("__") for name in names)
 

@@ -1,16 +1,14 @@
-"""Atomic fits: no thread sees, and no error leaves behind, a half-fitted estimator."""
+"""Fits that leave no trace if they fail."""
 
 from contextlib import contextmanager
-from functools import wraps
 
 
 @contextmanager
 def draft_of(estimator, undo=()):
     """Context of a fit, which works on a draft of the estimator.
 
-    When all is done, the attributes of the draft replace those of the estimator, in one assignment:
-    other threads see the estimator before the fit or after it. An exception or an interrupt leaves
-    it as it was.
+    When all is done, the attributes of the draft become those of the estimator, in one assignment.
+    An exception or an interrupt leaves it as it was.
 
     Parameters
     ----------
@@ -33,22 +31,6 @@ def draft_of(estimator, undo=()):
             for put_back in undo:
                 put_back()
         raise
-
-
-def reads_one_fit(method):
-    """Decorator of a method that reads learnt attributes, all of them from the same fit.
-
-    The method gets an estimator with the attributes of the moment, even if another thread fits
-    meanwhile. Attributes that it caches are kept with them.
-    """
-
-    @wraps(method)
-    def read(estimator, *args, **kwargs):
-        if "lengths" in kwargs:
-            refuse_arguments(method.__name__, kwargs)
-        return method(with_attributes(estimator, vars(estimator)), *args, **kwargs)
-
-    return read
 
 
 def refuse_arguments(method, names):

@@ -4,8 +4,10 @@ import os
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 from skstruct import (
     SDCACRF,
@@ -14,16 +16,12 @@ from skstruct import (
     MIRATagger,
     PerceptronTagger,
     SAPOTagger,
-    SequenceBatch,
     SequenceVectorizer,
-    SpanTaggerCV,
     TemplateVectorizer,
     WordVectorizer,
 )
 from skstruct.datasets import load_addresses, read_conll
-from skstruct.input.training_set import TrainingSet, batch_rows
-from skstruct.metrics import extract_chunks
-from skstruct.taggers.base import training_chunks
+from skstruct.inspection import check_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 TAGGERS = [
@@ -61,12 +59,11 @@ def rare_names(n, n_names):
 @pytest.mark.parametrize("tagger", TAGGERS, ids=str)
 def test_nothing_but_o_was_learnt(tagger):
     X, y = rare_names(60, 12)
-    predicted = tagger.fit(X, y).predict(X)
-    assert {label for labels in predicted for label in labels} == {"O"}
-    (message,) = told(lambda: tagger.fit(X, y))
-    assert message.startswith(
-        "Predictions for 12 sequences of the training set hold 0 chunks, where their labels hold 12"
-    )
+    tagger = clone(tagger).fit(X, y)
+    assert {label for labels in tagger.predict(X) for label in labels} == {"O"}
+    (doubt,) = check_fit(tagger, X, iter(y))
+    assert doubt.startswith("Predictions have 0 of the 12 chunks of y")
+    assert ("label_cost" in doubt) == hasattr(tagger, "label_cost")
 
 
 def test_the_share_of_chunks_decides():
@@ -75,107 +72,49 @@ def test_the_share_of_chunks_decides():
     for n_told, is_doubtful in ((9, True), (11, False)):
         for i in range(n_told):
             X[i][0] = {"a": 1.0, "name": 5.0}
-        messages = told(lambda: CRFTagger(l2=0.01).fit(X, y))
-        assert len(messages) == is_doubtful
+        doubts = check_fit(CRFTagger(l2=0.01).fit(X, y), X, y)
+        assert len(doubts) == is_doubtful
         if is_doubtful:
-            assert f"hold {n_told} chunks, where their labels hold 100" in messages[0]
+            assert f"have {n_told} of the 100 chunks" in doubts[0]
 
 
 def test_few_names_and_labels_of_other_kinds_are_no_reason():
     X, y = rare_names(60, 9)
-    assert told(lambda: CRFTagger().fit(X, y)) == []
+    assert check_fit(CRFTagger().fit(X, y), X, y) == []
     X, y = rare_names(60, 30)
     y = [[{"B-X": "NN", "O": "VB"}[label] for label in labels] for labels in y]
-    assert told(lambda: CRFTagger().fit(X, y)) == []
+    assert check_fit(CRFTagger().fit(X, y), X, y) == []
 
 
-def test_sequences_without_weight_or_labels_do_not_count():
+def test_unknown_labels_do_not_count():
     X, y = rare_names(60, 20)
-    weight = [0.0] * 12 + [1.0] * 48
-    assert told(lambda: CRFTagger().fit(X, y, sample_weight=weight)) == []
     y = [[None if label == "B-X" and i < 12 else label for label in y[i]] for i in range(60)]
-    assert told(lambda: CRFTagger().fit(X, y)) == []
-
-
-def test_what_is_learnt_stays_the_same_to_the_bit(monkeypatch):
-    X, y = load_addresses(return_X_y=True)
-    batch = WordVectorizer().fit_transform(X[:50])
-    fits = [PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50])]
-    monkeypatch.setattr("skstruct.taggers.base.training_chunks", lambda *_: None)
-    fits.append(PerceptronTagger(random_state=0, max_iter=3).fit(batch, y[:50]))
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-    np.testing.assert_array_equal(fits[0].transition_, fits[1].transition_)
-
-
-@pytest.mark.parametrize("tagger", TAGGERS, ids=str)
-def test_nothing_is_labelled_where_mistakes_or_loss_tell_enough(tagger, monkeypatch):
-    X, y = load_addresses(return_X_y=True)
-    batch = WordVectorizer().fit_transform(X[:200])
-    monkeypatch.setattr("skstruct.taggers.base.best_labels", None)
-    assert told(lambda: tagger.fit(batch, y[:200])) == []
-
-
-@pytest.mark.parametrize("weight", [1.0, 0.5])
-def test_half_of_the_chunks_is_the_limit(weight):
-    """Chunks are those of conlleval: the labels of the third sequence are two."""
-    y = [["B-X", "B-X", "O", "O"], ["O"], ["I-X", "I-Y"], ["O", "B-Y"]]
-    classes, codes = np.unique(np.concatenate(y), return_inverse=True)
-    batch = SequenceBatch.from_lengths(np.zeros((9, 1)), [4, 1, 2, 2])
-    given = batch_rows(batch), batch.offsets, codes.astype(np.int32), np.full(4, weight)
-    chunks = training_chunks(TrainingSet(*given), classes)
-    assert len(chunks.some.offsets) == 4
-    n_chunks = len([chunk for labels in y for chunk in extract_chunks(labels)])
-    assert n_chunks == 5
-    assert chunks.mistakes == pytest.approx(n_chunks / 2 / 9)
-    assert chunks.loss == pytest.approx(np.log(2) * n_chunks * weight / 2)
-
-
-def test_transition_features_and_a_large_batch():
-    """The sequences that are labelled again are a part of those with names."""
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 6, 500)
-    X = rng.normal(size=(lengths.sum(), 2))
-    batch = SequenceBatch.from_lengths(X, lengths, transition_X=X)
-    y = [["B-X" if i % 2 else "O"] + ["O"] * (n - 1) for i, n in enumerate(lengths.tolist())]
-    (message,) = told(lambda: CRFTagger(l2=1e6, max_iter=5).fit(batch, y))
-    assert "for 100 sequences of the training set hold 0 chunks" in message
+    assert check_fit(CRFTagger().fit(X, y), X, y) == []
 
 
 @pytest.mark.parametrize("tagger", TAGGERS, ids=str)
 def test_labels_that_are_all_different(tagger):
     X = [[{"w": f"{i}-{t}"} for t in range(4)] for i in range(5)]
     y = [[f"{i}-{t}" for t in range(4)] for i in range(5)]
-    (message,) = told(lambda: tagger.fit(X, y))
-    assert message.startswith("The 20 labels of y are all different")
+    (doubt,) = check_fit(clone(tagger).fit(X, y), X, y)
+    assert doubt.startswith("The 20 labels of y are all different")
     y[0][0] = y[0][1]
-    assert told(lambda: tagger.fit(X, y)) == []
-    assert told(lambda: tagger.fit(X[:2], [["a", "b", "c", "d"], ["e", "f", "g", "h"]])) == []
+    assert check_fit(clone(tagger).fit(X, y), X, y) == []
+    X, y = X[:2], [["a", "b", "c", "d"], ["e", "f", "g", "h"]]
+    assert check_fit(clone(tagger).fit(X, y), X, y) == []
 
 
-def test_who_tunes_a_threshold_is_not_told_and_no_filter_of_other_threads_changes():
-    class Watched(CRFTagger):
-        def fit(self, X, y):
-            filters.append(list(warnings.filters))
-            return super().fit(X, y)
-
-    X, y = rare_names(60, 12)
-    filters, order = [], np.random.default_rng(0).permutation(60)
-    tagger = SpanTaggerCV(Watched(max_iter=40), cv=2)
-    before = list(warnings.filters)
-    tagger.fit([X[i] for i in order], [y[i] for i in order])
-    assert filters == [before] * 3
-    assert told(lambda: tagger.fit(X, y)) == []
-    assert len(told(lambda: tagger.estimator.fit(X, y))) == 1
-
-
-def test_a_warning_that_is_an_error_leaves_the_tagger_as_it_was():
-    tagger = CRFTagger().fit([[{"a": 1}]], [["A"]])
-    before = dict(vars(tagger))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        with pytest.raises(UserWarning, match="hold 0 chunks"):
-            tagger.fit(*rare_names(60, 12))
-    assert vars(tagger) == before
+def test_pipelines_and_data_that_do_not_fit_together():
+    X, y = load_addresses(return_X_y=True)
+    X, y = list(X[:100]), list(y[:100])
+    model = make_pipeline(WordVectorizer(), PerceptronTagger(random_state=0)).fit(X, y)
+    assert check_fit(model, X, y) == []
+    with pytest.raises(ValueError, match="X has 100 sequences, but y has 99"):
+        check_fit(model, X, y[1:])
+    with pytest.raises(ValueError, match="Sequence 3: X and y"):
+        check_fit(model, X, [*y[:3], [*y[3], "O"], *y[4:]])
+    with pytest.raises(TypeError, match="Expected a fitted tagger"):
+        check_fit(MaxAbsScaler(), X, y)
 
 
 # Predicting. --------------------------------------------------------------------------------------

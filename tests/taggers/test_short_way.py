@@ -398,7 +398,6 @@ def test_threads_share_a_tagger_that_is_changed():
     tagger = KINDS["perceptron"]().fit(X, Y)
     questions = [[sentence] for sentence in X if sentence]
     expected = [bits(tagger.predict_proba(question)) for question in questions]
-    changing = [dict(QUESTION[0][0]) for _ in range(20)]
     failures, done = [], threading.Event()
 
     def ask():
@@ -407,8 +406,6 @@ def test_threads_share_a_tagger_that_is_changed():
                 for question, answer in zip(questions, expected, strict=True):
                     if bits(tagger.predict_proba(question)) != answer:
                         failures.append(question)
-                if len(tagger.predict([changing])[0]) != 20:
-                    failures.append("changing")
         except Exception as error:
             failures.append(error)
 
@@ -416,8 +413,6 @@ def test_threads_share_a_tagger_that_is_changed():
     for thread in threads:
         thread.start()
     for i in range(2000):
-        changing[i % 20][f"new {i % 7}"] = "a"
-        changing[i % 20].pop(f"new {(i + 3) % 7}", None)
         if i % 50 == 0:
             # The same weights in other arrays.
             tagger.coef_ = tagger.coef_.copy(order="F")
