@@ -7,12 +7,11 @@ import numpy as np
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Dense
 from skstruct.chain.listed import Leaving, Listed, collect_transitions, with_edges
-from skstruct.chain.protocol import chain_factors, memory_of_call
+from skstruct.chain.protocol import chain_factors
 from skstruct.chain.ranges import decode_best, decode_marginals, search_range
 from skstruct.chain.scores import longest
 from skstruct.chain.search import AStarSearch, BeamSearch
 from skstruct.chain.spans import Paths, Task, find_spans, paths_inside
-from skstruct.utils.memory import require_memory
 from skstruct.utils.parallel import chain_work, range_runner
 
 
@@ -42,8 +41,6 @@ LIMITS = {
 }
 # Work of a search for spans, relative to one for the best labelling: of probable ones, and of all.
 PROBABLE, WORK_OF_SPANS, WORK_OF_ALL_SPANS = 0.01, 8.0, 64.0
-# Memory for fewer is not checked.
-_FEW_NUMBERS, _FEW_BYTES = 1 << 21, 1 << 24
 
 
 def list_transitions(transition, programme, wanted=None):
@@ -81,32 +78,6 @@ def with_list(chain, programme):
     return with_edges(list_transitions(chain.transition, programme), chain)
 
 
-def require_decoding_memory(chain, offsets, n_ranges):
-    """Raise an error unless there is memory for tables of transitions, and rows of states.
-
-    Parameters
-    ----------
-    chain : Chain, TransitionChain or SecondOrderChain
-        The weights.
-    offsets : ndarray of shape (n_sequences + 1,)
-        Row number at which each sequence starts.
-    n_ranges : int
-        Number of threads.
-
-    Raises
-    ------
-    MemoryError
-        If there is not.
-    """
-    n_numbers = memory_of_call(chain, np.diff(offsets).max(initial=0))
-    if n_numbers * n_ranges > _FEW_NUMBERS:
-        require_memory(
-            8.0 * n_numbers * n_ranges,
-            f"The tables of label triples of {len(chain.transition):,} labels",
-            "Use fewer threads (n_jobs) or shorter sequences, or a model of order=1.",
-        )
-
-
 def best_labels(rows, offsets, chain, n_jobs):
     """Find the best labels of every sequence.
 
@@ -141,7 +112,6 @@ def _run(decode, offsets, chain, n_jobs, work=1.0):
     """
     work = work * chain_work(len(chain.transition), chain.order)
     with range_runner(offsets, n_jobs, work) as run:
-        require_decoding_memory(chain, offsets, run.n_ranges)
         return run(decode)
 
 
@@ -201,9 +171,6 @@ def nbest_labels(rows, offsets, chain, search, n_jobs):
     n_sequences = len(offsets) - 1
     length = longest(offsets, 0, n_sequences)
     n_best = n_possible(length, chain.transition.shape[0], search.n_best)
-    n_bytes = n_best * (4 * int(offsets[-1]) + 8 * n_sequences)
-    if n_bytes > _FEW_BYTES:
-        require_memory(n_bytes, f"{n_best:,} labellings of each sequence", "Ask for fewer.")
     codes = np.zeros((n_best, offsets[-1]), np.int32)
     scores = np.empty((n_sequences, n_best))
     counts = np.empty(n_sequences, np.int64)
@@ -232,7 +199,6 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     log_partition : ndarray of shape (n_sequences,)
     """
     n_labels, chain = len(chain.transition), with_list(chain, "sums")
-    require_decoding_memory(chain, offsets, 1)
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     proba, log_partition = np.empty((offsets[-1], n_labels)), np.empty(len(offsets) - 1)

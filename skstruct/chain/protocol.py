@@ -332,12 +332,6 @@ def chain_factors(chain):
     raise TypeError(f"{type(chain).__name__} has no chain_factors, which weights need.")
 
 
-@singledispatch
-def memory_of_call(chain, length):
-    """Most numbers that a thread allocates for sequences up to a length; zero if they are few."""
-    return 0
-
-
 @creating
 def factors_for(chain, factors, length):
     """Factors for the sequences of a call, from those that it was given for all sequences."""

@@ -25,7 +25,6 @@ from skstruct.chain.protocol import (
     have_states,
     label_of,
     max_buffer,
-    memory_of_call,
     most_sources,
     n_states,
     n_steps,
@@ -436,13 +435,6 @@ def pair_chain_factors(chain):
     first, log, pairs = read_pairs(chain.transition, chain.triple)
     edges = SecondOrder(first, log, Pairs(*pairs))
     return PairFactors(edges, *tabulate_triples(*edges))
-
-
-@memory_of_call.register(SecondOrderChain)
-def pair_memory_of_call(chain, length):
-    """Numbers for each pair at each token, and for each triple: index, score, factor, count."""
-    n_pairs = np.count_nonzero(chain.transition > -np.inf)
-    return 7 * count_triples(chain.transition) + 3 * length * n_pairs
 
 
 @prepare.of(PairFactors)

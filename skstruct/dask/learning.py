@@ -131,8 +131,6 @@ def count_all_labels(workers, parts, vectorizer):
 def make_objective(tagger, workers, training_sets, numbers, dtype):
     """Make the objective of a conditional random field of the shards that `read_shards` returns."""
     model, settings = tagger._model(), settings_of(Settings, tagger)
-    # Shards send how often each triple occurs, and then sums of the same size.
-    model.require_memory(1, 2 * model.n_labels * (model.order - 1))
     n_labels, min_freq = model.n_labels, settings.min_freq
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
     counts = workers.iterate(count, sizes, (n_labels, model.order, min_freq > 0))

@@ -45,8 +45,6 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     solution : Solution
     """
     model = tagger._model()
-    # As much again for the sums over the shards.
-    model.require_memory(2 * (1 + tagger.average), 2)
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
     shards = zip(training_sets, numbers, sizes, strict=True)

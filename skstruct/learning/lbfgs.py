@@ -17,8 +17,7 @@ from skstruct.compiled.rows import add_scaled, dot
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
 from skstruct.learning.solver import Solution, Watcher, not_converged
-from skstruct.utils.memory import require_memory
-from skstruct.utils.parallel import chain_work, count_shards, range_runner
+from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.progress import History
 
 # Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
@@ -220,9 +219,6 @@ MANY_TOKENS = 1_000
 GAIN, _L1_GAIN = 0.01, 1 / 3
 # Steps of L-BFGS from zero before the curvature is of any use.
 BLIND_STEPS = 2
-# Bytes of a weight, its gradient and its share of the directions of L-BFGS. Along a path, those of
-# the last two minima and of the diagonal of the Hessian, too.
-_BYTES_OF_A_WEIGHT, _BYTES_ON_A_PATH = 116, 140
 
 
 class Settings(NamedTuple):
@@ -243,8 +239,6 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
-    # The result has this size, however few of its weights the model has.
-    model.require_memory(1, _n_tables(model, training_set, settings.n_jobs))
     training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
     objective = build_objective(training_set, model, settings)
     # Free its rows: the objective has the tokens in a form of its own.
@@ -272,25 +266,6 @@ def build_objective(training_set, model, settings):
     )
 
 
-def _n_tables(model, training_set, n_jobs):
-    """Number of matrices of transitions that the sums of sequences need at once."""
-    longest = np.diff(training_set.offsets).max()
-    if model.kind.per_token:
-        # Tables of all transitions for each token.
-        return 4 * longest
-    if not model.order > 1:
-        return 0
-    k = model.n_labels
-    n_pairs, n_triples = k**2, k**3
-    if model.possible is not None:
-        allowed = model.possible.transition
-        n_pairs, n_triples = int(allowed.sum()), int(allowed.sum(axis=0) @ allowed.sum(axis=1))
-    # For each thread places, scores, factors and counts of triples, and rows of pairs for each
-    # token.
-    n_numbers = 7 * n_triples + 3 * int(longest) * n_pairs
-    return max(count_shards(n_jobs), 1) * n_numbers // k**2
-
-
 def minimize(objective, settings, start, watcher, run=None):
     """Minimise an objective.
 
@@ -310,13 +285,7 @@ def minimize(objective, settings, start, watcher, run=None):
     Returns
     -------
     solution : Solution
-
-    Raises
-    ------
-    MemoryError
-        If the weights and what L-BFGS keeps of them need more memory than there is.
     """
-    _require_memory(objective, _BYTES_OF_A_WEIGHT)
     l1, tol = settings.l1, settings.tol
     iterates = _iterates(objective, start, run, settings)
     # With an L1 penalty the bound closes late, and only the gain says that the end is near.
@@ -340,14 +309,6 @@ def minimize(objective, settings, start, watcher, run=None):
         n_weights=objective.n_weights,
         complaint=complaint,
         reason=reason,
-    )
-
-
-def _require_memory(objective, bytes_of_a_weight):
-    require_memory(
-        bytes_of_a_weight * objective.size,
-        f"The {objective.size:,} weights of L-BFGS, with gradients and directions,",
-        "Use a larger min_freq, all_possible_states=False, or an online tagger.",
     )
 
 
@@ -501,7 +462,6 @@ class PenaltyPath:
     """
 
     def __init__(self, objective, tol, max_iter, run):
-        _require_memory(objective, _BYTES_ON_A_PATH)
         self._objective, self._run = objective, run
         self._tol, self._max_iter = tol, max_iter
         self._known = Curvature(objective.size, powers=_PATH_POWERS)

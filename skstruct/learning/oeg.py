@@ -143,8 +143,6 @@ class ExponentiatedGradient(SequenceLearner):
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
-    # Each sequence keeps a matrix of transitions.
-    model.require_memory(1, 2 * len(training_set.sample_weight), 'solver="lbfgs" needs less.')
     return run_epochs(ExponentiatedGradient, training_set, model, settings, watcher)
 
 

@@ -218,7 +218,6 @@ class OnlineLearner:
         solution : Solution
         """
         settings = self.settings
-        self._require_memory()
         random_state = check_random_state(settings.random_state)
         rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
         watcher.renumber_features(rank)
@@ -273,14 +272,6 @@ class OnlineLearner:
                 complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
         found = watcher.best or chain(overwrite=True)
         return Solution(found, history.arrays(), epoch, complaint=complaint)
-
-    def _require_memory(self):
-        """Raise an error unless there is memory for the weights of all shards."""
-        n_shards = count_shards(self.settings.n_jobs)
-        copies = (1 + self.settings.average + self.rule._n_more) * max(n_shards, 1)
-        # Scores and differences of the transitions of a sample.
-        n_tables = (2, 5 * self._model.n_labels)[self._model.order - 1]
-        self._model.require_memory(copies, n_tables, "average=False and n_jobs=1 need less.")
 
     def new_state(self, training_set, start=None):
         """State before the first sample, with copies of the weights of a chain, or zero."""

@@ -152,8 +152,6 @@ class StochasticAverageGradient(SequenceLearner):
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
-    # Each sequence keeps a matrix of transitions.
-    model.require_memory(2, len(training_set.sample_weight), 'solver="lbfgs" needs less.')
     options = {"start": start, "possible": model.possible}
     return run_epochs(StochasticAverageGradient, training_set, model, settings, watcher, **options)
 

@@ -43,7 +43,6 @@ from skstruct.learning.stochastic import (
     set_priority,
     square_norm,
 )
-from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import overflowed, say
 from skstruct.utils.parallel import chain_work, inner_product, range_runner
 from skstruct.utils.progress import History
@@ -88,7 +87,6 @@ class Settings(NamedTuple):
 def solve(training_set, model, settings, start, watcher):
     """Learn as `skstruct.learning.solver` says; the bound is the verified duality gap."""
     training_set = training_set.effective()
-    model.require_memory(1, 0)
     _check_memory(training_set, model, settings)
     dual = CRFDual(
         training_set,
@@ -131,11 +129,6 @@ def _check_memory(training_set, model, settings):
             f"bytes, more than max_memory={settings.max_memory:,}. Increase max_memory, or use "
             "CRFTagger, which does not store them."
         )
-    require_memory(
-        needed,
-        f"The marginals of {n_rows:,} tokens with {model.n_labels:,} labels",
-        "CRFTagger does not store them.",
-    )
 
 
 def _maximize(dual, settings, run, watcher, history):

@@ -5,7 +5,6 @@ A solver is given a `Model`, returns a `Solution`, and asks a `Watcher` whether 
 
 from collections.abc import Callable
 from importlib import import_module
-from math import prod
 from numbers import Real
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from skstruct.input.constraints import Constraint, forbid
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.matrices import read_only
-from skstruct.utils.memory import require_memory
 
 
 class Model(NamedTuple):
@@ -73,40 +71,6 @@ class Model(NamedTuple):
             more = zero_transition_weights(shape[0], k) if of_features else np.zeros(shape)
             chain = self.kind(*chain, more)
         return chain if self.possible is None else forbid(chain, self.possible)
-
-    def require_memory(self, copies, tables, advice=""):
-        """Raise an error unless there is memory for the weights.
-
-        Parameters
-        ----------
-        copies : int
-            Number of times that the weights are stored, with averages and gradients.
-        tables : int
-            Number of further matrices of transitions.
-        advice : str, default=""
-            Sentence on parameters that need less.
-
-        Raises
-        ------
-        MemoryError
-            If there is not; it says how many bytes are needed, and what needs less.
-        """
-        k = self.n_labels
-        n_transition_features = self.n_transition_features or 0
-        features = f"{self.n_features:,} features"
-        if n_transition_features:
-            features += f", {n_transition_features:,} transition features"
-        n_weights = self.n_features * k + k * k + sum(map(prod, self._more_shapes().values()))
-        if self.order > 1:
-            features += ", triples"
-            advice = f"order=1 needs less. {advice}"
-        require_memory(
-            8 * (copies * n_weights + tables * k * k),
-            f"The weights of {features} and {k:,} labels, stored {copies} "
-            f"{'time' if copies == 1 else 'times'},",
-            "Use fewer features (min_freq of a vectorizer, or a hashing vectorizer) or fewer "
-            f"labels. {advice}".strip(),
-        )
 
 
 class Complaint(NamedTuple):

@@ -24,7 +24,6 @@ from skstruct.matrices import read_only
 from skstruct.rerankers.losses import Groups, Tally, group_softmax
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import REAL, Array, Choice, Columns, Count
-from skstruct.utils.memory import require_memory
 from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced, short_repr
 from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
@@ -330,9 +329,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         self._needs_baseline_score = baseline_score is not None
         self._forget("vectorizer_")
         _, batch = self._read_candidates(X, reset=True)
-        # The weights, the gradients, and the mean of the weights.
-        what = f"The weights of {batch.n_features:,} features"
-        require_memory(40 * batch.n_features, what, "Use fewer features.")
         weight = _read_weight(sample_weight, batch)
         refuse_single_candidates(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)

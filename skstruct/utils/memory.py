@@ -1,4 +1,4 @@
-"""Available memory, checked before large arrays are allocated."""
+"""Available memory, checked where a small file asks for large arrays."""
 
 import os
 from contextlib import suppress

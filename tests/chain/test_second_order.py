@@ -552,14 +552,6 @@ def test_models_are_stored(tmp_path):
         tagger.predict(batch)
 
 
-def test_memory_for_triples_is_asked_for():
-    labels = [[f"label {i}" for i in range(20_000)]]
-    batch = SequenceBatch(np.ones((20_000, 1)), [0, 20_000])
-    for tagger in (CRFTagger(order=2), *ONLINE.values()):
-        with pytest.raises(MemoryError, match=r"triples .*order=1 needs less"):
-            clone(tagger).fit(batch, labels)
-
-
 def test_what_has_no_second_order_says_so(tmp_path):
     X, y = [[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], [["x", "y", "x"], ["y", "y", "x"]]
     tagger = CRFTagger(order=2, fit_intercept=False).fit(X, y)
@@ -632,17 +624,6 @@ def test_clusters_go_on_with_triples():
     assert learn_in_shards(tagger, *more, 1, before).estimator_.transition2_.shape == (3, 3, 3)
     with pytest.raises(ValueError, match="cannot go on from weights of order 2"):
         learn_in_shards(clone(tagger).set_params(order=1), *more, 1, before)
-
-
-def test_memory_of_predictions_is_asked_for(monkeypatch):
-    batch, y = data()
-    tagger, other = (CRFTagger(order=n, max_iter=1, tol=1).fit(batch, y) for n in (2, 1))
-    monkeypatch.setattr("skstruct.decoding._FEW_NUMBERS", 0)
-    monkeypatch.setattr("skstruct.utils.memory.usable_memory", lambda: 1000)
-    for method in (tagger.predict, tagger.predict_proba, tagger.predict_nbest):
-        with pytest.raises(MemoryError, match=r"tables of label triples of 3 labels .*order=1"):
-            method(batch)
-    assert len(other.predict(batch)) == len(batch)
 
 
 def test_checkpoints_of_another_order_are_refused(tmp_path):
