@@ -19,7 +19,7 @@ from skstruct.datasets.conll import batched
 from skstruct.input.formats import Format, as_lists, flatten_labels, read_format
 from skstruct.learning.solver import Patience
 from skstruct.matrices import to_offsets
-from skstruct.taggers.online import PartialFitMixin
+from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.scoring import scorer_of
 from skstruct.templates.syntax import template_lines
 from skstruct.utils.declared import Columns, Counts, Maybe, Part
@@ -230,7 +230,7 @@ def fit_stream(
 
 def _check(estimator, batches, vectorizer, X_val, y_val, scoring, patience):
     name = type(estimator).__name__
-    if not isinstance(estimator, PartialFitMixin):
+    if not isinstance(estimator, OnlineTagger):
         raise ValueError(f"fit_stream needs a tagger with partial_fit, and {name} is none.")
     if not hasattr(estimator, "partial_fit"):
         raise ValueError(

@@ -8,14 +8,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.input.formats import label_array
 from skstruct.learning.epoch import SEEN
 from skstruct.learning.objective import transition_frequency
+from skstruct.learning.online import OnlineLearner, Settings
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.arow import (
+    HAMMING,
     ONE,
     ROOT,
     SHARE,
     Adaptive,
     AROWTagger,
-    ConfidentState,
-    equal_variances,
+    with_variance,
     workspace,
 )
 from skstruct.utils.persistence import set_module
@@ -140,10 +142,19 @@ class OnlineCRF(AROWTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _settings(self):
+    def _learner(self, model):
+        return OnlineLearner(
+            settings_of(Settings, self),
+            model,
+            lambda _: self._rule(workspace(model)),
+            start=self._start,
+            is_over=self._is_over,
+            lists=True,
+        )
+
+    def _rule(self, buffers):
         if self.rule == "arow":
-            return super()._settings()
-        buffers = workspace(self._model())
+            return Adaptive(HAMMING, float(self.gamma), np.inf, True, *buffers)
         if self.rule == "ap":
             return Adaptive(SHARE, 0.0, np.inf, False, *buffers)
         slack = 0.5 / self.c if self.pa_type == 2 else 0.0
@@ -157,10 +168,10 @@ class OnlineCRF(AROWTagger):
         states, transitions = self._weights_of_the_model(training_set, state.chain)
         self._n_weights = np.count_nonzero(states) + np.count_nonzero(transitions)
         variance = float(self.variance) if self.rule == "arow" else 1.0
-        variances = equal_variances(state.chain, variance)
-        variances.weights[~states] = 0.0
-        variances.transition[~transitions] = 0.0
-        return ConfidentState(*state, variances)
+        state = with_variance(state, variance)
+        state.variance.weights[~states] = 0.0
+        state.variance.transition[~transitions] = 0.0
+        return state
 
     def _weights_of_the_model(self, training_set, chain):
         """True for the pairs of feature and label, and for the label pairs, that have a weight."""
@@ -179,8 +190,8 @@ class OnlineCRF(AROWTagger):
         """True where a pair has a weight."""
         return ((count > 0) | every) & (frequency >= self.min_freq)
 
-    def _is_over(self, history, training_set):
-        mean = history["loss"][-1] / max(len(training_set.offsets) - 1, 1)
+    def _is_over(self, history, n_sequences):
+        mean = history["loss"][-1] / max(n_sequences, 1)
         return mean < self.epsilon or (self.rule == "arow" and mean == self.epsilon)
 
     def _keep(self, solution):

@@ -15,6 +15,7 @@ from skstruct.dask.sums import ShardedLikelihood, ShardedObjective
 from skstruct.features.base import names_in
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.statistics import merge
+from skstruct.input.constraints import check_chain
 from skstruct.input.formats import check_number, label_array, sorted_classes
 from skstruct.learning.layout import lay_out, merge_observed
 from skstruct.learning.lbfgs import Settings, minimize
@@ -69,6 +70,7 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
         solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
     else:
         solution = fit_online(tagger, workers, *shards, start, watcher)
+    check_chain(solution.chain, tagger._model().possible, solution.n_iter)
     return solution._replace(scale=scale)
 
 

@@ -52,23 +52,23 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     shards = [(part, own, size) for part, own, size in shards if size[0]]
     if not any(n_labelled for *_, (_, n_labelled) in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    epochs = _Epochs(tagger, learner, workers, *zip(*shards, strict=True), start)
-    return learner.run_epochs(epochs.run, epochs.chain, epochs.accuracy, None, watcher)
+    epochs = _Epochs(tagger, model, learner, workers, *zip(*shards, strict=True), start)
+    return learner.run_epochs(epochs, watcher)
 
 
 class _Epochs:
     """Weights of all features on the driver, and the epochs that change them."""
 
-    def __init__(self, tagger, learner, workers, training_sets, numbers, sizes, start):
+    def __init__(self, tagger, model, learner, workers, training_sets, numbers, sizes, start):
         self._workers, self._training_sets, self._numbers = workers, training_sets, numbers
-        n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
+        self.n_sequences, self._n_labelled = map(sum, zip(*sizes, strict=True))
         self._state = learner.new_state(None, start)
         seed = check_random_state(tagger.random_state).randint(2**31)
         sent = without_callbacks(tagger)
         # Workers have no use for the names of features.
         for name in vars(sent).keys() & {"vectorizer_", "feature_names_in_"}:
             delattr(sent, name)
-        self._epoch = _Epoch(sent, tagger._model(), seed, n_sequences, self._state.progress)
+        self._epoch = _Epoch(sent, model, seed, self.n_sequences, self._state.progress)
 
     def run(self, history, number):
         """Let all shards learn for an epoch, and mix."""
@@ -230,9 +230,9 @@ def learn_alone(training_set, chain, shard, epoch):
     # Samples are pieces of sequences; other shards are taken to have as many for each sequence.
     n_sequences = len(training_set.sample_weight)
     n_samples = round(len(samples) * epoch.n_sequences / n_sequences)
-    settings = learner.rule._settings_for(training_set)
-    result = learner.visit(training_set, samples, owner, state, settings, n_samples)
-    notes = learner.rule._notes([settings], 1)
+    rule = learner.rule(training_set)
+    result = learner.visit(training_set, samples, owner, state, rule, n_samples)
+    notes = learner.notes([rule], 1)
     return _Learnt(*_changes(state, chain.weights), result, notes, len(samples))
 
 

@@ -73,7 +73,7 @@ def averaged(state, *, overwrite=False):
 
 
 def without_features(chain):
-    """The same weights without those of features."""
+    """The weights of transitions and biases."""
     return chain._replace(**{name: getattr(chain, name)[:0] for name in chain.of_features})
 
 
@@ -142,118 +142,76 @@ class Settings(NamedTuple):
     l2: float = 0.0
 
 
-class UpdateRule:
-    """Parts of an online learner that differ from those of another.
-
-    `skstruct.taggers.online.OnlineTagger`, which is one, lists what a subclass may define.
-    """
-
-    # True if the rule learns the same, and sooner, where transitions are listed.
-    _lists = False
-    # Numbers that the state has for each weight, beyond the weight and its average.
-    _n_more = 0
-    # Work of an update, in that of a search for the best labelling.
-    _work = 1.0
-    # With None, an epoch without mistakes is the last.
-    _is_over = None
-
-    def _settings(self):
-        """Parameters that the rule reads, a NamedTuple."""
-        raise NotImplementedError(f"{type(self).__name__} has no _settings, which say the rule.")
-
-    def _settings_for(self, training_set):
-        """The same, where they depend on the training set."""
-        return self._settings()
-
-    def _start(self, state, training_set):
-        """State before the first sample, from one with weights and averages only."""
-        return state
-
-    def _merit(self, history):
-        """Figure that is to grow by more than `tol`: minus the logarithm of the loss."""
-        return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
-
-    def _notes(self, settings, n_visited):
-        """More columns of the history, from the settings of each shard."""
-        return {}
-
-
 class OnlineLearner:
-    """A learner that changes its weights after every sequence.
+    """Learner that changes its weights after every sequence.
 
     Parameters
     ----------
-    rule : UpdateRule
-        Change of the weights at a sample.
     settings : Settings
         Parameters of the loop.
     model : Model
         Size of the model, and its constraint.
-
-    Attributes
-    ----------
-    rule, settings : object
-        As given.
+    rule : callable
+        ``rule(training_set)`` returns the NamedTuple that the compiled rule reads, and whose class
+        says which rule it is (see `skstruct.learning.epoch.rule`). Called for each shard and epoch.
+    start : callable, default=None
+        ``start(state, training_set)`` returns the state before the first sample, from an
+        `OnlineState`. By default, the same.
+    merit : callable, default=None
+        ``merit(history)`` returns the figure that is to grow by more than `tol`. By default, minus
+        the logarithm of the loss.
+    is_over : callable, default=None
+        ``is_over(history, n_sequences)`` returns True if an epoch was the last. By default, the
+        learner stops where there are no mistakes left.
+    notes : callable, default=None
+        ``notes(rules, n_visited)`` returns more columns of the history, from what `rule` returned
+        for each shard.
+    lists : bool, default=False
+        The rule learns the same, and sooner, where the transitions of large label sets are listed.
+    work : float, default=1.0
+        Work of an update, in that of a search for the best labelling.
     """
 
-    def __init__(self, rule, settings, model):
-        self.rule = rule
-        self.settings = settings
-        self._model = model
+    def __init__(
+        self,
+        settings,
+        model,
+        rule,
+        *,
+        start=None,
+        merit=None,
+        is_over=None,
+        notes=None,
+        lists=False,
+        work=1.0,
+    ):
+        self.settings, self.rule, self.notes = settings, rule, notes or (lambda *_: {})
+        self._model, self._lists, self._work = model, lists, work
+        self._start, self._merit, self._is_over = start, merit or _minus_log_loss, is_over
 
     def fit(self, training_set, start, watcher):
-        """Learn for up to `max_iter` epochs.
-
-        Parameters
-        ----------
-        training_set : TrainingSet
-            Sequences to learn from.
-        start : Chain or None
-            Weights to start from.
-        watcher : Watcher
-            Says when to stop.
-
-        Returns
-        -------
-        solution : Solution
-        """
-        settings = self.settings
-        random_state = check_random_state(settings.random_state)
+        """Learn for up to `max_iter` epochs; takes and returns what a solver does."""
+        random_state = check_random_state(self.settings.random_state)
         rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
         watcher.renumber_features(rank)
         training_set = watcher.hold_out(training_set, random_state)
         state = self.new_state(training_set, start)
         if start is not None:
             reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
-        mixture = self._new_mixture(state, training_set)
-        if mixture is not None:
-            state = mixture.state
-        solution = self.run_epochs(
-            lambda history, number: self.run_epoch(
-                training_set, state, random_state, history, number, mixture
-            ),
-            lambda overwrite=False: averaged(state, overwrite=overwrite and mixture is None),
-            lambda: token_accuracy(averaged(state), training_set, settings.n_jobs),
-            training_set,
-            watcher,
-        )
+        solution = self.run_epochs(_Epochs(self, training_set, state, random_state), watcher)
         reorder(solution.chain.weights, rank)
         return solution
 
-    def run_epochs(self, run_epoch, chain, accuracy, training_set, watcher):
+    def run_epochs(self, epochs, watcher):
         """Run epochs until the learner has converged, or for as many as there may be.
 
         Parameters
         ----------
-        run_epoch : callable
-            ``run_epoch(history, number)`` visits every sample, and adds an entry to the history.
-        chain : callable
-            ``chain(overwrite=False)`` returns the weights that predict. With ``overwrite`` they
-            may take the place of others, which are no longer needed.
-        accuracy : callable
-            Returns their accuracy on the training set.
-        training_set : TrainingSet or None
-            What a rule may look at to see whether it is over.
+        epochs : object
+            ``run(history, number)`` visits every sample, and adds an entry to the history.
+            ``chain(overwrite=False)`` returns the weights that predict; with `overwrite` they may
+            take the place of others, which are no longer needed. ``accuracy()`` is theirs on the
+            training set, of ``n_sequences``.
         watcher : Watcher
             Says when to stop.
 
@@ -263,15 +221,27 @@ class OnlineLearner:
         """
         settings, history, complaint, epoch = self.settings, History(), None, 0
         for epoch in range(1, settings.max_iter + 1):
-            run_epoch(history, epoch)
-            stop = watcher.visit(chain, history, self.rule._merit(history))
-            if stop or self._is_over(history, accuracy, training_set):
+            epochs.run(history, epoch)
+            stop = watcher.visit(epochs.chain, history, self._merit(history))
+            if stop or self._was_last(history, epochs):
                 break
         else:
             if settings.tol is not None:
                 complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
-        found = watcher.best or chain(overwrite=True)
+        found = watcher.best or epochs.chain(overwrite=True)
         return Solution(found, history.arrays(), epoch, complaint=complaint)
+
+    def _was_last(self, history, epochs):
+        """Return True if the rule says so, or if there are no mistakes left.
+
+        An epoch makes none, and neither do the weights that predict: the average lags behind the
+        current weights, and pieces say nothing about whole sequences.
+        """
+        if self._is_over is not None:
+            return self._is_over(history, epochs.n_sequences)
+        if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
+            return False
+        return epochs.accuracy() == 1.0
 
     def new_state(self, training_set, start=None):
         """State before the first sample, with copies of the weights of a chain, or zero."""
@@ -287,7 +257,7 @@ class OnlineLearner:
         if not self.settings.average:
             averages = averages.without_features()
         state = OnlineState(chain, averages.zero_chain(), progress)
-        return self.rule._start(state, training_set)
+        return state if self._start is None else self._start(state, training_set)
 
     def protect(self, state, training_set, undo):
         """Make sure that a pass that fails can be undone.
@@ -331,12 +301,11 @@ class OnlineLearner:
             Shards that learn side by side; by default, there is one.
         """
         samples, owner = self.draw_samples(training_set.offsets, random_state)
-        all_settings = []
+        rules = []
 
         def visit(samples_, owner_, state_):
-            settings = self.rule._settings_for(training_set)
-            all_settings.append(settings)
-            return self.visit(training_set, samples_, owner_, state_, settings, len(samples))
+            rules.append(self.rule(training_set))
+            return self.visit(training_set, samples_, owner_, state_, rules[-1], len(samples))
 
         if mixture is None:
             result = EpochResult(*visit(samples, owner, state))
@@ -344,11 +313,11 @@ class OnlineLearner:
             result = mixture.run_epoch(visit, samples, owner)
         lengths = samples[:, 1] - samples[:, 0]
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
-        notes = self.rule._notes(all_settings, n_visited)
+        notes = self.notes(rules, n_visited)
         n_labelled = np.count_nonzero(training_set.labels >= 0)
         note_epoch(history, number, result, n_labelled, state.progress, notes)
 
-    def visit(self, training_set, samples, owner, state, settings, n_samples):
+    def visit(self, training_set, samples, owner, state, rule, n_samples):
         """Visit samples one after the other.
 
         Parameters
@@ -359,8 +328,8 @@ class OnlineLearner:
             From `draw_samples`, in the order of visit.
         state : OnlineState
             Updated.
-        settings : NamedTuple
-            What the rule reads.
+        rule : NamedTuple
+            What the compiled rule reads.
         n_samples : int
             Number of all samples of the epoch, among which the penalty is divided.
 
@@ -379,10 +348,10 @@ class OnlineLearner:
                 samples[part],
                 weight[part],
                 schedule,
-                settings,
+                rule,
                 state,
             )
-            for part in portions(samples[:, 1] - samples[:, 0], self.rule._work * work_per_row)
+            for part in portions(samples[:, 1] - samples[:, 0], self._work * work_per_row)
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 
@@ -390,7 +359,7 @@ class OnlineLearner:
         """State of a pass, with listed transitions if that pays, and its work."""
         transition = state.chain.transition
         edges = Dense(transition)
-        if self.rule._lists and state.chain.may_list:
+        if self._lists and state.chain.may_list:
             edges = list_transitions(transition, "online")
         work_per_row = chain_work(len(transition), self._model.order)
         work_per_row += edges.n_scores - transition.size
@@ -422,23 +391,36 @@ class OnlineLearner:
         decay = settings.decay ** (1 / n_visits)
         return Schedule(float(decay), float(penalty), settings.fit_intercept)
 
-    def _new_mixture(self, state, training_set):
-        """Shards that learn side by side; None if there is only one."""
-        n_jobs, counting = self.settings.n_jobs, training_set.counting()
-        n_shards = min(count_shards(n_jobs), len(counting))
-        return Mixture(state, counting, n_shards, n_jobs) if n_shards > 1 else None
 
-    def _is_over(self, history, accuracy, training_set):
-        """Return True if the rule says so, or if there are no mistakes left.
+class _Epochs:
+    """Epochs over a training set in one process, in shards that learn side by side or without."""
 
-        An epoch makes none, and neither do the weights that predict: the average lags behind the
-        current weights, and pieces say nothing about whole sequences.
-        """
-        if self.rule._is_over is not None:
-            return self.rule._is_over(history, training_set)
-        if history["mistakes"][-1] > 0 or history["loss"][-1] > 0:
-            return False
-        return accuracy() == 1.0
+    def __init__(self, learner, training_set, state, random_state):
+        self._learner, self._training_set = learner, training_set
+        self._random_state, self._n_jobs = random_state, learner.settings.n_jobs
+        self.n_sequences = len(training_set.offsets) - 1
+        counting = training_set.counting()
+        n_shards = min(count_shards(self._n_jobs), len(counting))
+        several = (state, counting, n_shards, self._n_jobs)
+        self._mixture = Mixture(*several) if n_shards > 1 else None
+        self._state = state if self._mixture is None else self._mixture.state
+
+    def run(self, history, number):
+        """Visit every sample."""
+        data = self._training_set, self._state, self._random_state, history, number
+        self._learner.run_epoch(*data, self._mixture)
+
+    def chain(self, overwrite=False):
+        """Return the weights that predict."""
+        return averaged(self._state, overwrite=overwrite and self._mixture is None)
+
+    def accuracy(self):
+        """Their accuracy."""
+        return token_accuracy(self.chain(), self._training_set, self._n_jobs)
+
+
+def _minus_log_loss(history):
+    return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
 
 
 def note_epoch(history, number, result, n_labelled, progress, notes):
@@ -633,22 +615,16 @@ class MarginalLikelihood(NamedTuple):
     label_cost: np.ndarray
 
 
-class _Descent(UpdateRule):
-    # Exponentials of all pairs of labels, forward and backward.
-    _work = 5.0
-
-    def __init__(self, model):
-        self._cost = model.cost
-
-    def _settings_for(self, training_set):
-        known = training_set.labels.min(initial=0) >= 0
-        kind = Likelihood if known else MarginalLikelihood
-        return kind(read_only(self._cost))
-
-
 def learner(model, settings):
     """Online learner of a conditional random field."""
-    return OnlineLearner(_Descent(model), settings, model)
+    cost = read_only(model.cost)
+
+    def descent(training_set):
+        known = training_set.labels.min(initial=0) >= 0
+        return Likelihood(cost) if known else MarginalLikelihood(cost)
+
+    # Exponentials of all pairs of labels, forward and backward.
+    return OnlineLearner(settings, model, descent, work=5.0)
 
 
 def solve(training_set, model, settings, start, watcher):

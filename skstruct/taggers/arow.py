@@ -41,7 +41,9 @@ from skstruct.learning.epoch import (
     rule,
     settle_counts,
 )
+from skstruct.learning.online import OnlineLearner, Settings
 from skstruct.learning.products import claim_slot
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.persistence import set_module
@@ -227,8 +229,6 @@ class AROWTagger(OnlineTagger):
     }
 
     _stored = {"_state": Maybe(LearnerState(ConfidentState))}
-    # The variances.
-    _n_more = 1
 
     def __init__(
         self,
@@ -275,13 +275,14 @@ class AROWTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    _lists = True
-
-    def _settings(self):
-        return Adaptive(HAMMING, float(self.gamma), np.inf, True, *workspace(self._model()))
-
-    def _start(self, state, training_set):
-        return ConfidentState(*state, equal_variances(state.chain, float(self.variance)))
+    def _learner(self, model):
+        return OnlineLearner(
+            settings_of(Settings, self),
+            model,
+            lambda _: Adaptive(HAMMING, float(self.gamma), np.inf, True, *workspace(model)),
+            start=lambda state, _: with_variance(state, float(self.variance)),
+            lists=True,
+        )
 
 
 def workspace(model):
@@ -291,9 +292,10 @@ def workspace(model):
     return np.full(n_slots, -1, np.int32), np.full(n_columns, -1, np.int32)
 
 
-def equal_variances(chain, variance):
-    """Chain of variances, all of them equal."""
-    return type(chain)(*(np.full(part.shape, variance) for part in chain))
+def with_variance(state, variance):
+    """State in which all weights have the same variance."""
+    chain = state.chain
+    return ConfidentState(*state, type(chain)(*(np.full(part.shape, variance) for part in chain)))
 
 
 @rule.of(Adaptive)

@@ -260,23 +260,25 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             def learn(progress):
                 warm = draft.warm_start and hasattr(draft, "coef_")
                 classes = draft.classes_ if warm else None
-                data = [draft._read_training_set(X, y, sample_weight, classes, not warm)]
+                data, model = draft._read_training_set(X, y, sample_weight, classes, not warm)
                 start = draft._initial_chain() if warm else None
                 watcher = draft._watcher(validation, on_prediction, progress, is_over)
-                solution = draft._learn_from(data, start, watcher)
+                data = [data]
+                solution = draft._learn_from(data, model, start, watcher)
                 return solution if complains else solution._replace(complaint=None)
 
             draft._fit_by(learn, X, y, sample_weight=sample_weight)
         return self
 
-    def _learn_from(self, data, start, watcher):
+    def _learn_from(self, data, model, start, watcher):
         """Learn from a training set, the only item of a list, which is emptied.
 
         Nothing here refers to it then, so that a solver that packs the data can free it.
         """
         solve, settings = self._solver()
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
-        solution = solve(data.pop(), self._model(), settings, start, watcher)
+        solution = solve(data.pop(), model, settings, start, watcher)
+        check_chain(solution.chain, model.possible, solution.n_iter)
         return solution._replace(scale=scale)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -286,7 +288,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         with compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
             solution = learn(progress)
-            check_chain(solution.chain, self._model().possible, solution.n_iter)
             self._keep(solution)
             progress.close()
             if solution.scale is not None:
@@ -371,11 +372,11 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _read_training_set(self, X, y, sample_weight, classes, reset):
         """Check X, y and the weights, and set ``classes_`` and the attributes of the features.
 
-        `classes` are those of an earlier call, or None. With `reset` the features are those of X;
-        without it they must be those of the earlier call.
+        Returns the `TrainingSet` and the `Model`. `classes` are those of an earlier call, or None.
+        With `reset` the features are those of X; without it they must be those of the earlier call.
         """
-        _, _, given = self._read(X, y, sample_weight, classes, reset)
-        return self._weigh(given)
+        _, _, given, model = self._read(X, y, sample_weight, classes, reset)
+        return self._weigh(given), model
 
     def _read(self, X, y, sample_weight, classes, reset):
         """Read X, y and the weights as `_read_training_set` does, before class weights.
@@ -388,6 +389,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             X, in which sequences of weight zero are empty.
         given : TrainingSet
             The same with labels and weights.
+        model : Model
         """
         format, batch = self._read_X(X, reset=reset)
         if reset:
@@ -407,12 +409,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             batch, labels = empty_unweighted(batch, labels, sample_weight)
             if reset:
                 batch = self._keep_features_of(batch)
-        self._check_labels(labels, batch.offsets)
         check_number(len(self.classes_))
+        model = self._model()
+        self._check_labels(labels, batch.offsets, model.possible)
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-        rows = batch_rows(batch)
-        return format, batch, TrainingSet(rows, batch.offsets, labels, sample_weight, token_weight)
+        given = batch_rows(batch), batch.offsets, labels, sample_weight, token_weight
+        return format, batch, TrainingSet(*given), model
 
     def _read_token_weights(self, sample_weight, lengths):
         """Weights of sequences, and factors of tokens beside them, where tokens have weights."""
@@ -440,11 +443,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         check_sample_weight(sample_weight)
         return given._replace(sample_weight=read_only(sample_weight)).weighted()
 
-    def _check_labels(self, labels, offsets):
-        """Refuse labels that the learner does not support or that `constraint` rules out."""
+    def _check_labels(self, labels, offsets, possible):
+        """Refuse labels that the learner does not support or that the constraint rules out."""
         if labels.min(initial=0) < 0:
             check_partial(labels, offsets, learns=self._learns_partial_labels())
-        possible = read_constraint(self.constraint, self.classes_)
         if possible is not None:
             check_completable(labels, offsets, self.classes_, possible)
 

@@ -7,8 +7,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skstruct.learning import lbfgs, oeg, sag  # noqa: F401  (`load` finds them by name)
 from skstruct.learning.solver import SOLVERS, check_parameters, load, require, settings_of
-from skstruct.taggers.base import BaseTagger
-from skstruct.taggers.online import PartialFitMixin
+from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils.declared import Choice, Numbers
 from skstruct.utils.persistence import set_module
@@ -24,7 +23,7 @@ def _learns_online(tagger):
 
 
 @set_module("skstruct")
-class CRFTagger(PartialFitMixin, BaseTagger):
+class CRFTagger(OnlineTagger):
     r"""Linear-chain conditional random field (Lafferty, McCallum and Pereira, 2001).
 
     Tags sequences with the most probable labels, and gives the exact probability of any labelling,
@@ -257,7 +256,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
     """
 
     _parameter_constraints: dict = {
-        **PartialFitMixin._parameter_constraints,
+        **OnlineTagger._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
         "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],
@@ -269,7 +268,6 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
-    _learns_transition_features = True
     _learnt = (*LEARNT, *_OF_SOLVERS)
     # L1 and L2 penalty of the last fit.
     _penalties = None
@@ -339,7 +337,7 @@ class CRFTagger(PartialFitMixin, BaseTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    partial_fit = available_if(_learns_online)(PartialFitMixin.partial_fit)
+    partial_fit = available_if(_learns_online)(OnlineTagger.partial_fit)
 
     def _check_params(self):
         check_parameters(self.solver, self.get_params(deep=False))

@@ -271,10 +271,10 @@ class CRFTaggerCV(BaseTagger):
             draft.l2s_, draft.l1s_ = l2s, l1s
 
             def learn(progress):
-                whole = draft._search(X, y, sample_weight, params)
+                whole, model = draft._search(X, y, sample_weight, params)
                 start = perf_counter()
                 watcher = draft._watcher((None,) * 3, None, progress)
-                solution = draft._learn_from(whole, None, watcher)
+                solution = draft._learn_from(whole, model, None, watcher)
                 draft.refit_time_ = perf_counter() - start
                 return solution
 
@@ -378,9 +378,9 @@ class CRFTaggerCV(BaseTagger):
         self.n_weights_, self.suboptimality_bound_ = solution.n_weights, solution.bound
 
     def _search(self, X, y, sample_weight, params):
-        """Read all, and compare the penalties; return a list of the whole training set."""
+        """Read all, and compare the penalties; return a list of the whole set, and the model."""
         y = _to_split(as_lists(y))
-        format, batch, given = self._read(X, y, sample_weight, None, True)
+        format, batch, given, model = self._read(X, y, sample_weight, None, True)
         weight = given.sample_weight
         whole = [self._weigh(given)]
         X = _to_split(X) if format in (Format.ROWS, Format.GRID) else batch
@@ -415,7 +415,7 @@ class CRFTaggerCV(BaseTagger):
         of_l1 = [found[first : first + n] for first in range(0, len(found), n)]
         trials = [[sweep[l2] for sweep in sweeps] for sweeps in of_l1 for l2 in self.l2s_.tolist()]
         self._tabulate(trials)
-        return whole
+        return whole, model
 
     def _route(self, sample_weight, params):
         """Parameters of the splitter and of the scorer."""
@@ -470,8 +470,9 @@ class CRFTaggerCV(BaseTagger):
         fold.set_params(tol=self.search_tol, n_jobs=None, verbose=0)
         vars(fold).update({name: value for name, value in vars(self).items() if name in _OF_X})
         fold.classes_ = classes
-        fold._check_labels(labels, part.offsets)
-        return fold, fold._model(), fold._weigh(part._replace(labels=labels)).effective()
+        model = fold._model()
+        fold._check_labels(labels, part.offsets, model.possible)
+        return fold, model, fold._weigh(part._replace(labels=labels)).effective()
 
     def _tabulate(self, trials):
         """Keep the scores of all pairs of penalties, and the best one."""

@@ -234,24 +234,25 @@ class MIRATagger(SearchTagger):
 
     _learns_token_weights = True
 
-    @property
-    def _work(self):
-        # All labellings are compared with each other.
-        return super()._work if self.n_best <= FEW else min(self.n_best, MANY) ** 2 / 3
-
-    def _settings(self):
-        model = self._model()
+    def _learner(self, model):
         n_codes = model.n_labels ** (model.order + 1)
         n_slots = max(model.n_features, model.n_transition_features or 0, n_codes)
-        return Margin(
-            self._search(),
-            self.cost == "hamming",
-            model.cost,
-            float(self.C),
-            MAX_PASSES if self.update == "hildreth" else 1,
-            self.fit_intercept,
-            np.full(n_slots, -1, np.int32),
-        )
+
+        def margin(training_set):
+            return Margin(
+                self._search(),
+                self.cost == "hamming",
+                model.cost,
+                float(self.C),
+                MAX_PASSES if self.update == "hildreth" else 1,
+                self.fit_intercept,
+                np.full(n_slots, -1, np.int32),
+                training_set.token_weight,
+            )
+
+        # Many labellings are compared with each other.
+        work = min(self.n_best, MANY) ** 2 / 3 if self.n_best > FEW else None
+        return self._searching(model, margin, work=work)
 
 
 class Margin(NamedTuple):

@@ -17,7 +17,6 @@ from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, Online
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
-    UpdateRule,
     averaged,
     without_features,
 )
@@ -119,12 +118,28 @@ class _Deferred:
             raise AttributeError(message) from None
 
 
-class PartialFitMixin:
-    """Mixin, before `BaseTagger`, of taggers that learn in portions.
+class OnlineTagger(BaseTagger):
+    """Base of the taggers that learn sequence by sequence, in one call or in portions.
 
-    A subclass defines ``_learner(model)``, which returns an `OnlineLearner`. After `partial_fit`
-    the weights are in ``_state``, and the attributes that users read are computed on demand: that
-    takes a pass over all weights, which is long compared with a small portion.
+    A subclass defines ``_learner(model)``, which returns an `OnlineLearner`. The loop reads the
+    parameters that `skstruct.learning.online.Settings` and `skstruct.learning.solver.Stopping`
+    list, as far as a subclass has them. So a perceptron with nothing but the parameters that every
+    tagger has is::
+
+        class PlainPerceptron(OnlineTagger):
+            def __init__(
+                self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
+            ):
+                self.constraint, self.class_weight = constraint, class_weight
+                self.n_jobs, self.warm_start = n_jobs, warm_start
+
+            def _learner(self, model):
+                settings = settings_of(Settings, self)
+                return OnlineLearner(settings, model, lambda _: Mistakes(model.cost))
+
+    After `partial_fit` the weights are in ``_state``, and the attributes that users read are
+    computed on demand: that takes a pass over all weights, which is long compared with a small
+    portion.
     """
 
     _parameter_constraints: dict = {
@@ -137,7 +152,10 @@ class PartialFitMixin:
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "scoring": SCORING,
     }
+
+    _learns_transition_features = True
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
@@ -202,8 +220,7 @@ class PartialFitMixin:
         refuse_balanced(self.class_weight)
         first_call = self._state is None and not hasattr(self, "coef_")
         classes = self._check_classes(classes, first_call)
-        training_set = self._read_training_set(X, y, sample_weight, classes, first_call)
-        model = self._model()
+        training_set, model = self._read_training_set(X, y, sample_weight, classes, first_call)
         learner = self._learner(model)
         state = self._state
         if state is None:
@@ -267,72 +284,15 @@ class PartialFitMixin:
             )
         return classes
 
-
-class OnlineTagger(UpdateRule, PartialFitMixin, BaseTagger):
-    """Base of the taggers that change their weights after every sequence.
-
-    Required:
-
-    - ``_settings()``: the NamedTuple that the rule reads, and whose class says which one it is (see
-      `skstruct.learning.epoch.rule`). Called once for each shard and epoch, before the pass.
-
-    Optional, with what the base class does:
-
-    - ``_merit(history)``: the figure that is to grow by more than `tol`. Called after each epoch.
-      Minus the logarithm of the loss.
-    - ``_start(state, training_set)``: the state before the first sample, from an `OnlineState`.
-      The same.
-    - ``_is_over(history, training_set)``: True if an epoch was the last. The learner stops where
-      there are no mistakes left.
-    - ``_lists``: True if the rule learns the same, and sooner, where the transitions of large label
-      sets are listed. False.
-    - ``_work``: the work of an update, in that of a search for the best labelling. 1.
-    - ``_notes(settings, n_visited)``: more columns of ``history_``, from the settings of each
-      shard. Called after each epoch. None.
-
-    The loop reads the parameters that `skstruct.learning.online.Settings` and
-    `skstruct.learning.solver.Stopping` list, as far as a subclass has them. So a perceptron with
-    nothing but the parameters that every tagger has is::
-
-        class PlainPerceptron(OnlineTagger):
-            def __init__(
-                self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
-            ):
-                self.constraint, self.class_weight = constraint, class_weight
-                self.n_jobs, self.warm_start = n_jobs, warm_start
-
-            def _settings(self):
-                return Mistakes(self._model().cost)
-
-            def _merit(self, history):
-                return -history["mistakes"][-1]
-    """
-
-    _parameter_constraints: dict = {**PartialFitMixin._parameter_constraints, "scoring": SCORING}
-
-    _learns_transition_features = True
-
     def _solver(self):
         return self._fit_online, None
 
     def _fit_online(self, training_set, model, settings, start, watcher):
         return self._learner(model).fit(training_set, start, watcher)
 
-    def _learner(self, model):
-        return OnlineLearner(self, settings_of(Settings, self), model)
-
-    def _settings_for(self, training_set):
-        settings = self._settings()
-        if not self._learns_token_weights:
-            return settings
-        return settings._replace(token_weight=training_set.token_weight)
-
 
 class SearchTagger(OnlineTagger):
-    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`.
-
-    The settings of the rule have the search, from ``_search()``, in the field ``search``.
-    """
+    """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
 
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
@@ -341,22 +301,20 @@ class SearchTagger(OnlineTagger):
         "beam_width": [Interval(Integral, 1, None, closed="left")],
     }
 
+    def _searching(self, model, rule, *, work=None):
+        """Online learner whose rule has the search, from ``_search()``, in the field ``search``."""
+        beam = self.search == "beam"
+        if work is None:
+            work = work_of_search(max(self.n_best, self.beam_width if beam else 1))
+        # A beam reads scores one by one, and may miss the best labelling.
+        options = {"work": work, "lists": not beam, "notes": _share_of_misses if beam else None}
+        return OnlineLearner(settings_of(Settings, self), model, rule, **options)
+
     def _search(self):
         return make_search(self.n_best, self.search, self.beam_width, count_misses=True)
 
-    @property
-    def _work(self):
-        beam_width = self.beam_width if self.search == "beam" else 1
-        return work_of_search(max(self.n_best, beam_width))
 
-    @property
-    def _lists(self):
-        # A beam reads scores one by one.
-        return self.search == "astar"
-
-    def _notes(self, settings, n_visited):
-        """Share of the samples whose best labelling a beam missed."""
-        if self.search != "beam":
-            return {}
-        misses = sum(int(of_shard.search.misses[0]) for of_shard in settings)
-        return {"search_misses": misses / n_visited}
+def _share_of_misses(rules, n_visited):
+    """Share of the samples whose best labelling a beam missed."""
+    misses = sum(int(of_shard.search.misses[0]) for of_shard in rules)
+    return {"search_misses": misses / n_visited}

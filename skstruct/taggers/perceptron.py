@@ -7,6 +7,8 @@ import numpy as np
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
+from skstruct.learning.online import OnlineLearner, Settings
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.persistence import set_module
 
@@ -191,14 +193,16 @@ class PerceptronTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    _lists = True
     _learns_token_weights = True
 
-    def _settings(self):
-        return Mistakes(self._model().cost)
-
-    def _merit(self, history):
-        return -history["mistakes"][-1]
+    def _learner(self, model):
+        return OnlineLearner(
+            settings_of(Settings, self),
+            model,
+            lambda training_set: Mistakes(model.cost, training_set.token_weight),
+            merit=lambda history: -history["mistakes"][-1],
+            lists=True,
+        )
 
 
 @rule.of(Mistakes)

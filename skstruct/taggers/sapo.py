@@ -219,8 +219,8 @@ class SAPOTagger(SearchTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _settings(self):
-        return Expectation(self._search())
+    def _learner(self, model):
+        return self._searching(model, lambda _: Expectation(self._search()))
 
 
 class Expectation(NamedTuple):

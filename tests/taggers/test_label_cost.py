@@ -27,6 +27,7 @@ from skstruct.chain.dense import Dense
 from skstruct.chain.listed import Listed
 from skstruct.input.costs import read_label_cost
 from skstruct.input.training_set import as_rows
+from skstruct.inspection import check_fit
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.sdca import CRFDual
 from skstruct.matrices import read_only
@@ -621,9 +622,7 @@ def test_border_of_names_of_one_token(share, cost):
     assert tagger.predict([[1.0]])[0] == ("B-X" if share == 0.4 and cost > 1 else "O")
 
 
-def test_warning_of_missing_names_names_costs():
+def test_doubts_about_missing_names_name_costs():
     X, y = single_tokens(0.4)
-    with pytest.warns(UserWarning, match=r"label_cost=\{'missed': 2\}"):
-        CRFTagger().fit(X, y)
-    with pytest.warns(UserWarning, match=r"A smaller penalty \(l2\) may help"):
-        CRFTagger(solver="sag", random_state=0).fit(X, y)
+    (doubt,) = check_fit(CRFTagger().fit(X, y), X, y)
+    assert "label_cost={'missed': 2}" in doubt

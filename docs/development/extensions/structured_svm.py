@@ -15,6 +15,8 @@ from sklearn.utils._param_validation import Interval
 from skstruct.chain.scores import path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
+from skstruct.learning.online import OnlineLearner, Settings
+from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import OnlineTagger
 
 
@@ -100,8 +102,8 @@ class StructuredSVMTagger(OnlineTagger):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _settings(self):
-        return Cost(float(self.cost))
+    def _learner(self, model):
+        return OnlineLearner(settings_of(Settings, self), model, lambda _: Cost(float(self.cost)))
 
 
 # tagger: end
