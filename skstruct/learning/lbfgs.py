@@ -20,10 +20,67 @@ from skstruct.learning.solver import Solution, Watcher, not_converged
 from skstruct.utils.parallel import chain_work, range_runner
 from skstruct.utils.progress import History
 
-# Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
-_DECREASE = 1e-4
-_CURVATURE = 0.9
-_MAX_TRIALS = 30
+
+@lean_jit
+def descent_direction(pairs, rho, order, alpha, scale, metric, g, d):
+    """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
+
+    ``pairs[i]`` has the rows ``s`` and ``y`` of a correction pair; ``order`` lists the pairs,
+    newest first, and ``alpha`` is workspace for them. The initial approximation of the inverse
+    Hessian is the diagonal ``scale * metric``.
+    """
+    n_pairs = order.shape[0]
+    for k in range(g.shape[0]):
+        d[k] = -g[k]
+    product = dot(pairs[order[0], 0], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs):
+        i = order[m]
+        alpha[m] = rho[i] * product
+        older = order[min(m + 1, n_pairs - 1)]
+        product = add_scaled_dot(d, -alpha[m], pairs[i, 1], pairs[older, 0])
+    for k in range(g.shape[0]):
+        d[k] *= scale * metric[k]
+    product = dot(pairs[order[n_pairs - 1], 1], d) if n_pairs > 0 else 0.0
+    for m in range(n_pairs - 1, -1, -1):
+        i = order[m]
+        step, newer = alpha[m] - rho[i] * product, order[max(m - 1, 0)]
+        product = add_scaled_dot(d, step, pairs[i, 0], pairs[newer, 1])
+
+
+@inner_lean_jit
+def add_scaled_dot(d, step, v, u):
+    """``d += step * v``; return the inner product of the new ``d`` with ``u``."""
+    s0 = s1 = s2 = s3 = 0.0
+    n = d.shape[0]
+    for k in range(0, n - 3, 4):
+        d[k] += step * v[k]
+        d[k + 1] += step * v[k + 1]
+        d[k + 2] += step * v[k + 2]
+        d[k + 3] += step * v[k + 3]
+        s0 += d[k] * u[k]
+        s1 += d[k + 1] * u[k + 1]
+        s2 += d[k + 2] * u[k + 2]
+        s3 += d[k + 3] * u[k + 3]
+    for k in range(n - n % 4, n):
+        d[k] += step * v[k]
+        s0 += d[k] * u[k]
+    return (s0 + s1) + (s2 + s3)
+
+
+@lean_jit
+def remember(x_new, x, g_new, g, metric, s, y):
+    """Store ``s = x_new - x`` and ``y = g_new - g``.
+
+    Returns ``s @ y`` and ``y @ (metric * y)``.
+    """
+    yy = 0.0
+    for k in range(x.shape[0]):
+        s[k] = x_new[k] - x[k]
+        y[k] = g_new[k] - g[k]
+        yy += y[k] * metric[k] * y[k]
+    return dot(s, y), yy
+
+
 # The coordinates are scaled by a power of the inverse diagonal of the Hessian. The full power would
 # be too much: the features of a token share its error, so the Hessian of a CRF is far from
 # diagonal. The first power decreases the objective fastest; the second one gains the last digits
@@ -179,6 +236,12 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
             known.order = [slot, *known.order]
         (direction, _, spare), current = current, following
         yield current
+
+
+# Weak Wolfe conditions: sufficient decrease and curvature (Nocedal and Wright, 2006, 3.1).
+_DECREASE = 1e-4
+_CURVATURE = 0.9
+_MAX_TRIALS = 30
 
 
 def _line_search(value_and_gradient, start, direction, slope, x, gradient):
@@ -568,63 +631,3 @@ def separate_minimum(objective, l2, settings, run):
     objective = copy(objective)
     objective.l2 = float(l2)
     return minimize(objective, settings, None, Watcher(), run)
-
-
-@inner_lean_jit
-def add_scaled_dot(d, step, v, u):
-    """``d += step * v``; return the inner product of the new ``d`` with ``u``."""
-    s0 = s1 = s2 = s3 = 0.0
-    n = d.shape[0]
-    for k in range(0, n - 3, 4):
-        d[k] += step * v[k]
-        d[k + 1] += step * v[k + 1]
-        d[k + 2] += step * v[k + 2]
-        d[k + 3] += step * v[k + 3]
-        s0 += d[k] * u[k]
-        s1 += d[k + 1] * u[k + 1]
-        s2 += d[k + 2] * u[k + 2]
-        s3 += d[k + 3] * u[k + 3]
-    for k in range(n - n % 4, n):
-        d[k] += step * v[k]
-        s0 += d[k] * u[k]
-    return (s0 + s1) + (s2 + s3)
-
-
-@lean_jit
-def remember(x_new, x, g_new, g, metric, s, y):
-    """Store ``s = x_new - x`` and ``y = g_new - g``.
-
-    Returns ``s @ y`` and ``y @ (metric * y)``.
-    """
-    yy = 0.0
-    for k in range(x.shape[0]):
-        s[k] = x_new[k] - x[k]
-        y[k] = g_new[k] - g[k]
-        yy += y[k] * metric[k] * y[k]
-    return dot(s, y), yy
-
-
-@lean_jit
-def descent_direction(pairs, rho, order, alpha, scale, metric, g, d):
-    """Two-loop recursion (Nocedal and Wright, 2006, algorithm 7.4): ``d = -H g``.
-
-    ``pairs[i]`` has the rows ``s`` and ``y`` of a correction pair; ``order`` lists the pairs,
-    newest first, and ``alpha`` is workspace for them. The initial approximation of the inverse
-    Hessian is the diagonal ``scale * metric``.
-    """
-    n_pairs = order.shape[0]
-    for k in range(g.shape[0]):
-        d[k] = -g[k]
-    product = dot(pairs[order[0], 0], d) if n_pairs > 0 else 0.0
-    for m in range(n_pairs):
-        i = order[m]
-        alpha[m] = rho[i] * product
-        older = order[min(m + 1, n_pairs - 1)]
-        product = add_scaled_dot(d, -alpha[m], pairs[i, 1], pairs[older, 0])
-    for k in range(g.shape[0]):
-        d[k] *= scale * metric[k]
-    product = dot(pairs[order[n_pairs - 1], 1], d) if n_pairs > 0 else 0.0
-    for m in range(n_pairs - 1, -1, -1):
-        i = order[m]
-        step, newer = alpha[m] - rho[i] * product, order[max(m - 1, 0)]
-        product = add_scaled_dot(d, step, pairs[i, 0], pairs[newer, 1])

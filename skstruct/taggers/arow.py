@@ -48,6 +48,28 @@ from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.persistence import set_module
 
+
+@inline_lean_jit
+def adapt(difference, variance, multiplier, slack):
+    """Change of a weight, and its variance afterwards (Crammer, Kulesza and Dredze, 2009)."""
+    change = multiplier * variance * difference
+    return change, variance / (1.0 + variance * difference * difference / slack)
+
+
+@inline_lean_jit
+def step_size(cost, weight, spread, settings):
+    """Multiplier of the difference, and the slack by which variances shrink."""
+    if settings.learns_variance:
+        slack = settings.slack / weight
+        return min(cost / (slack + spread), settings.cap), slack
+    multiplier = 1.0
+    if settings.cost != SHARE:
+        total = settings.slack + spread
+        multiplier = min(cost / total, settings.cap) if total > 0.0 else 0.0
+    # Infinite slack keeps the variances.
+    return multiplier * weight, np.inf
+
+
 # Losses of a wrong labelling (`Adaptive.cost`). The first three are the excess of its score over
 # the gold one's plus the number of wrong tokens, its square root, or one. The last is the share of
 # wrong tokens, with steps of size one.
@@ -324,20 +346,6 @@ def cost_of(excess, wrong, length, settings):
     return excess + 1.0 if settings.cost == ONE else wrong / length
 
 
-@inline_lean_jit
-def step_size(cost, weight, spread, settings):
-    """Multiplier of the difference, and the slack by which variances shrink."""
-    if settings.learns_variance:
-        slack = settings.slack / weight
-        return min(cost / (slack + spread), settings.cap), slack
-    multiplier = 1.0
-    if settings.cost != SHARE:
-        total = settings.slack + spread
-        multiplier = min(cost / total, settings.cap) if total > 0.0 else 0.0
-    # Infinite slack keeps the variances.
-    return multiplier * weight, np.inf
-
-
 class Sums(NamedTuple):
     """Differences of one sample, added up by feature and label (or transition)."""
 
@@ -415,13 +423,12 @@ def change_sums(step, sums, weights, lag, variance):
             d, j = sums.values[r * n_columns + c], sums.labels[c]
             if d == 0.0:
                 continue
-            v, before = variance[f, j], weights[f, j]
-            change = step.multiplier * v * d
+            before = weights[f, j]
+            change, variance[f, j] = adapt(d, variance[f, j], step.multiplier, step.slack)
             weights[f, j] = before + change
             growth += change * (before + weights[f, j])
             if average:
                 lag[f, j] += so_far * change
-            variance[f, j] = v / (1.0 + v * d * d / step.slack)
     step.progress[NORM] += growth
 
 
@@ -431,12 +438,10 @@ def change_row_by_variance(step, d, weights, lag, variance):
     average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
     for j in range(d.shape[0]):
         if d[j] != 0.0:
-            v = variance[j]
-            difference = step.multiplier * v * d[j]
-            weights[j] += difference
+            change, variance[j] = adapt(d[j], variance[j], step.multiplier, step.slack)
+            weights[j] += change
             if average:
-                lag[j] += so_far * difference
-            variance[j] = v / (1.0 + v * d[j] * d[j] / step.slack)
+                lag[j] += so_far * change
 
 
 @change_token_features.of(ConfidentStep)
