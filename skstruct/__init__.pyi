@@ -23,6 +23,7 @@ from skstruct.taggers.sapo import SAPOTagger
 from skstruct.taggers.sdca import SDCACRF
 from skstruct.templates.vectorizers import HashingTemplateVectorizer, TemplateVectorizer
 from skstruct.templates.words import WordVectorizer
+from skstruct.utils.messages import DataError
 
 __all__ = [
     "SDCACRF",
@@ -30,6 +31,7 @@ __all__ = [
     "CRFTagger",
     "CRFTaggerCV",
     "ConformalTagger",
+    "DataError",
     "EmbeddingVectorizer",
     "HashingTemplateVectorizer",
     "LabelStatistics",

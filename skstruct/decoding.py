@@ -242,7 +242,6 @@ def probable_spans(
     possible = chain.transition > -np.inf
     opens, closes = (part[:-1, :-1] & possible for part in (reading.opens, reading.closes))
     chain = with_list(chain, "sums")
-    require_decoding_memory(chain, offsets, 1)
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
     thresholds = np.array(thresholds, float)

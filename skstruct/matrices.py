@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.utils.messages import DataError
+
 
 def read_offsets(offsets, n_rows, part=slice(None)):
     """Copy the offsets of sequences, or of consecutive ones among them.
@@ -76,7 +78,7 @@ def to_csr(X, name="X", place="row {}".format):
     name : str, default="X"
         For messages.
     place : callable, default="row {}".format
-        Turns the number of a row into words for messages.
+        Turns the number of a row into words for messages, or into sequence and token.
 
     Returns
     -------
@@ -132,7 +134,7 @@ def _check_bounds(starts, ends, X, name, place):
     if wrong.any():
         i = int(wrong.argmax())
         goes = f"{name}.indptr goes from {starts[i]} to {ends[i]}, but there are {n} entries"
-        raise _misfit(f"{_begin(place(i))}: {goes}")
+        raise _misfit(goes, place(i))
 
 
 def _check_inside(numbers, size, unit, place):
@@ -144,7 +146,7 @@ def _check_inside(numbers, size, unit, place):
     if len(numbers) and int(unsigned.max()) >= least:
         i = int((unsigned >= least).argmax())
         wrong = f"{unit} {numbers[i]} is not one of the {size}, which are numbered from 0"
-        raise _misfit(f"{_begin(place(i))}: {wrong}")
+        raise _misfit(wrong, place(i))
 
 
 def check_lengths(X, n_major, name):
@@ -183,7 +185,7 @@ def _check_lil(X, name, place):
     for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
         if len(columns) != len(values):
             counts = f"{len(values)} values, but {len(columns)} columns for them"
-            raise _misfit(f"{_begin(place(i))}: {name} has {counts}")
+            raise _misfit(f"{name} has {counts}", place(i))
 
 
 def _check_dia(X, name, place):
@@ -193,13 +195,12 @@ def _check_dia(X, name, place):
         )
 
 
-def _misfit(complaint):
-    """Error for the arrays of a sparse matrix."""
-    return ValueError(f"{complaint}. The arrays of the matrix do not fit together: make it again.")
-
-
-def _begin(place):
-    return place[0].upper() + place[1:]
+def _misfit(complaint, place=""):
+    """Error for the arrays of a sparse matrix, at a place: its name, or sequence and token."""
+    fact = f"{complaint}. The arrays of the matrix do not fit together: make it again."
+    if isinstance(place, str):
+        return ValueError(f"{place[:1].upper()}{place[1:]}: {fact}" if place else fact)
+    return DataError.of(fact, *place)
 
 
 _CHECKS = {
@@ -414,8 +415,8 @@ def as_rows(sequence, i):
         if matrix.dtype.kind not in "biufcmM":
             matrix = matrix.astype(np.float64)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(
-            f"Sequence {i} is not a matrix of numbers: its tokens differ in length or type."
+        raise DataError(
+            "{place} is not a matrix of numbers: its {token}s differ in length or type.", i
         ) from None
     refuse_times(matrix, f"Sequence {i}")
     return matrix
@@ -516,26 +517,28 @@ def stack_sequences(sequences):
     """
     sequences = [as_rows(s, i) for i, s in enumerate(sequences)]
     if not sequences:
-        raise ValueError("Found an empty batch: at least one sequence is required.")
+        raise DataError("Found an empty batch: at least one {sequence} is required.")
     for i, s in enumerate(sequences):
         if s.ndim != 2:
-            raise ValueError(f"Sequence {i} has {s.ndim} dimension(s), expected 2.")
+            raise DataError(f"{{place}} has {s.ndim} dimension(s), expected 2.", i)
         if s.shape[1] != sequences[0].shape[1]:
-            raise ValueError(
-                f"Sequence {i} has {s.shape[1]} features, "
-                f"but sequence 0 has {sequences[0].shape[1]}."
+            raise DataError(
+                f"{{place}} has {s.shape[1]} features, but {{sequence}} 0 has "
+                f"{sequences[0].shape[1]}.",
+                i,
             )
     sparse = [sp.issparse(s) for s in sequences]
     if any(sparse) and not all(sparse):
-        raise ValueError(
-            f"Sequence {sparse.index(not sparse[0])} is {'dense' if sparse[0] else 'sparse'}, "
-            f"but sequence 0 is not: a batch is all dense or all sparse."
+        raise DataError(
+            f"{{place}} is {'dense' if sparse[0] else 'sparse'}, but {{sequence}} 0 is not: a "
+            "batch is all dense or all sparse.",
+            sparse.index(not sparse[0]),
         )
     lengths = [s.shape[0] for s in sequences]
     if not sparse[0]:
         return np.concatenate(sequences), lengths
     plain = [
-        s if _is_plain(s) else sp.csr_matrix(to_csr(s, place=f"Sequence {i}, token {{}}".format))
+        s if _is_plain(s) else sp.csr_matrix(to_csr(s, place=lambda token, i=i: (i, token)))
         for i, s in enumerate(sequences)
     ]
     return _stack_plain(plain, lengths), lengths

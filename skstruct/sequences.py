@@ -26,7 +26,7 @@ from skstruct.matrices import (
     vstack,
 )
 from skstruct.utils.declared import pack_strings, unpack_strings
-from skstruct.utils.messages import place
+from skstruct.utils.messages import position
 from skstruct.utils.persistence import set_module
 
 # Attributes of a batch that are made together.
@@ -419,7 +419,7 @@ default=None
         return transition_X
 
     def _place(self, row):
-        return place(self.offsets, row)
+        return position(self.offsets, row)
 
     def _checked(self):
         """The same batch, checked again: its arrays may have been changed since it was made."""
@@ -427,7 +427,7 @@ default=None
 
     def _rows(self, i):
         rows = select_rows(self.X, slice(*self._offsets_of(i, i + 1)), place=self._place)
-        return to_csr(rows, place=f"Sequence {i}, token {{}}".format) if sp.issparse(rows) else rows
+        return to_csr(rows, place=lambda token: (i, token)) if sp.issparse(rows) else rows
 
     def _offsets_of(self, start, stop):
         return read_offsets(self.offsets, self.n_rows, slice(start, stop + 1))

@@ -32,7 +32,7 @@ from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.scores import chunk_f1_score
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.declared import Choice, Labels, Number, Part
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import fit_context
@@ -430,9 +430,10 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
     train, test = (np.arange(_num_samples(X))[part] for part in split)
     for i in test:
         if None in labels[i]:
-            raise ValueError(
-                f"Sequence {i}, token {labels[i].index(None)}: the label is None, but sequences "
-                "that cv tests need all labels. Leave the sequence out, or test others."
+            raise DataError(
+                "{place}: the label is None, but sequences that cv tests need all labels. Leave "
+                "the sequence out, or test others.",
+                *(int(i), labels[i].index(None)),
             )
     with _errors_name_fold(number):
         if not len(train) or not len(test):

@@ -6,7 +6,6 @@ object a line in JSON, with tokens and labels or with candidates and costs.
 
 import contextlib
 import json
-import re
 import sys
 from array import array
 from functools import cache
@@ -20,19 +19,13 @@ from skstruct.datasets.conll import TokenLines, is_header, open_line_blocks, spl
 from skstruct.datasets.conllu import COLUMNS, UNKNOWN, is_no_word
 from skstruct.datasets.tool_spans import parse_json
 from skstruct.utils.files import os_errors_name, value_errors_name
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 
 _MISC = COLUMNS.index("misc")
 _TOKENS = str, int, list, dict
 # bool is a kind of int.
 _LABELS = str, int, type(None)
 _NUMBERS = (int, float), "a number"
-_PLACE = re.compile(
-    r"\b(?:(?:[Ss]equence|[Gg]roup) (\d+)(?:, token (\d+)|, candidate \d+)?"
-    r"|y_(?:true|pred)\[(\d+)\](?:.* \(token (\d+)\))?)",
-    re.DOTALL,
-)
-_VALIDATION = "X_val, y_val:"
 
 
 class Sequence(NamedTuple):
@@ -128,13 +121,11 @@ def errors_name_lines(sequences, held_out=()):
     """
     try:
         yield
-    except ValueError as error:
-        place = _PLACE.search(str(error))
-        named = held_out if str(error).startswith(_VALIDATION) else sequences
-        i, t = (int(place[n] or place[n + 2] or 0) for n in (1, 2)) if place else (len(named), 0)
-        if i >= len(named):
-            raise
-        raise ValueError(f"{named[i].where(t)}: {error}") from error
+    except DataError as error:
+        named, i = held_out if error.part else sequences, error.sequence
+        if i is not None and i < len(named):
+            error.where = named[i].where(error.token or 0)
+        raise
 
 
 # ------------------------------------------------------------------------------ columns and CoNLL-U

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 
 from skstruct.features.tokens import iterate_level, read_tokens
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 from skstruct.utils.persistence import set_module
 
 _TAKES = (
@@ -38,7 +38,7 @@ class ItemSequence:
         if isinstance(pyseq, ItemSequence):
             self._items = pyseq._items
             return
-        tokens = list(iterate_level(pyseq, "The sequence", "tokens"))
+        tokens = list(iterate_level(pyseq, "The sequence"))
         names, lengths, positions, values = read_tokens(tokens, _LARGEST, 0, _refuse_array)
         numbers = [1.0] * len(names)
         for position, value in zip(positions, values, strict=True):
@@ -139,10 +139,8 @@ def as_label_lists(y, name, first=0):
         for t, label in enumerate(row):
             if not isinstance(label, (str, bytes)):
                 advice = " Leave tokens without a label out of X and y." if label is None else ""
-                raise ValueError(
-                    f"Sequence {i}, token {t}: labels must be strings; got {short_repr(label)}."
-                    f"{advice}"
-                )
+                fact = f"{{place}}: labels must be strings; got {{label}}.{advice}"
+                raise DataError(fact, i, t, label=short_repr(label))
     return [tuple(map(as_text, row)) for row in rows]
 
 
@@ -171,21 +169,22 @@ def read_sequence(xseq):
     xseq = as_tokens(xseq)
     if len(getattr(xseq, "shape", ())) > 1:
         return xseq
-    return list(iterate_level(xseq, "The sequence", "tokens"))
+    return list(iterate_level(xseq, "The sequence"))
 
 
 def snapshot(xseq, i):
     """Deep copy of the tokens of sequence ``i``, which the caller may change afterwards."""
     if getattr(getattr(xseq, "dtype", None), "kind", "O") in "biufc":
-        raise ValueError(
-            f"Sequence {i} is a matrix, whose features have no names for the model file. Pass "
-            "feature dicts or lists of attribute strings."
+        raise DataError(
+            "{place} is a matrix, whose features have no names for the model file. Pass feature "
+            "dicts or lists of attribute strings.",
+            i,
         )
-    xseq = list(iterate_level(as_tokens(xseq), f"Sequence {i}", "tokens"))
+    xseq = list(iterate_level(as_tokens(xseq), i))
     try:
         return list(map(_snapshot, xseq))
     except RecursionError:
-        raise ValueError(f"Sequence {i}: the dicts of a token are nested too deeply.") from None
+        raise DataError("{place}: the dicts of a token are nested too deeply.", i) from None
 
 
 def check_tokens(tokens, i):
@@ -215,7 +214,7 @@ def as_sequences(X, name="X"):
     """Sequences of tokens, also if some are given as an `ItemSequence`."""
     if hasattr(X, "shape"):
         return X
-    return list(map(as_tokens, iterate_level(X, name, "sequences")))
+    return list(map(as_tokens, iterate_level(X, name, "{sequence}s")))
 
 
 def count_sequences(X):

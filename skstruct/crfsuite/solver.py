@@ -11,6 +11,7 @@ from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
 from skstruct.learning.solver import Complaint, Solution
+from skstruct.utils.messages import DataError
 
 # Attributes are named by numbers: those of columns, and three more, for the biases of all, first
 # and last tokens.
@@ -92,9 +93,10 @@ def _append(trainer, training_set, n_features, fit_intercept):
     for i, (first, last) in enumerate(pairwise(offsets.tolist())):
         weight = weights[i]
         if weight != int(weight):
-            raise ValueError(
-                f"Sequence {i} has the weight {weight}; solver='crfsuite' supports only whole "
-                "numbers. Use another solver, or round the weights."
+            raise DataError(
+                f"{{place}} has the weight {weight}; solver='crfsuite' supports only whole "
+                "numbers. Use another solver, or round the weights.",
+                i,
             )
         if last == first or weight == 0:
             continue

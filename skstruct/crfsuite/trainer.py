@@ -24,8 +24,12 @@ from skstruct.crfsuite.items import as_label_lists, check_tokens, snapshot
 from skstruct.crfsuite.model import model_from_tagger
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.utils.files import check_writable, write_whole
+from skstruct.utils.messages import DataError, errors_in
 from skstruct.utils.persistence import set_module
 from skstruct.utils.progress import EpochRelay
+
+# Names of the held-out data in messages.
+_HELD_OUT = "X_dev, y_dev"
 
 
 def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
@@ -106,11 +110,10 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how):
         estimator.set_callbacks(EpochRelay(tasks, finish))
     try:
         estimator._fit_watched(X, as_learnt(y), None, validation, watch, **how)
-    except ValueError as error:
+    except DataError as error:
         # A tagger has names of its own for the held-out sequences.
-        if not str(error).startswith("X_val, y_val: "):
-            raise
-        raise ValueError(str(error).replace("_val", "_dev", 2)) from error
+        error.part = error.part and _HELD_OUT
+        raise
     if tasks is not None:
         estimator.set_callbacks()
     finish(estimator)
@@ -118,15 +121,11 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how):
 
 
 def _read_held_out_labels(y_dev, labels):
-    try:
+    with errors_in(part=_HELD_OUT):
         y_dev = as_label_lists(y_dev, "y_dev")
-    except ValueError as error:
-        if str(error).startswith("y_dev"):
-            raise
-        raise ValueError(f"X_dev, y_dev: {error}") from error
     found = set(chain.from_iterable(y_dev))
     if found and found.isdisjoint(labels):
-        raise ValueError(f"X_dev, y_dev: none of the labels {sorted(found)} occurs in training.")
+        raise ValueError(f"{_HELD_OUT}: none of the labels {sorted(found)} occurs in training.")
     return y_dev
 
 

@@ -17,7 +17,7 @@ from operator import itemgetter, methodcaller
 
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import not_in_encoding, write_whole
-from skstruct.utils.messages import check_choice, check_count, short_repr
+from skstruct.utils.messages import DataError, check_choice, check_count, short_repr
 from skstruct.utils.persistence import set_module
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -753,13 +753,13 @@ def write_conll(
     lines, places, width = [], [], None
     for i, sequence in enumerate(tokens):
         if not sequence:
-            raise ValueError(f"Sequence {i} is empty, which a column file cannot express.")
+            raise DataError("{place} is empty, which a column file cannot express.", i)
         for t, token in enumerate(sequence):
             try:
                 fields = [*_columns_of_token(token), *([] if labels is None else [labels[i][t]])]
                 lines.append(_checked_line(fields, width, separator, comment, skip_docstart))
             except ValueError as error:
-                raise ValueError(f"{_place(i, t)}: {error}") from None
+                raise DataError.of(error, i, t) from None
             width = len(fields)
         lines.append("")
         places += [(i, t) for t in range(len(sequence) + 1)]

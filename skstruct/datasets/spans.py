@@ -21,7 +21,7 @@ from skstruct.input.schemes import (
 )
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import check_lengths, sequences_of
-from skstruct.utils.messages import check_choice, short_repr
+from skstruct.utils.messages import DataError, check_choice, short_repr
 from skstruct.utils.persistence import set_module
 
 _ALIGNMENTS = ("strict", "expand", "contract")
@@ -366,12 +366,13 @@ def convert_labels(y, *, source=None, target, repair="raise"):
         lost.update((i, t) for t in range(len(labels)) if labels[t] != valid[t])
     if lost and repair == "raise":
         i, t = min(lost)
-        raise ValueError(
-            f"Sequence {i}, token {t}: {y[i][t]!r} breaks the scheme {source!r}, or cannot be "
-            f"written in {target!r}; so do {len(lost)} of {sum(map(len, y))} labels, in "
-            f"{len({i for i, _ in lost})} of {len(y)} sequences. Pass repair='conlleval' to "
-            "keep their chunks, repair='drop' to take them as outside, or another source."
+        fact = (
+            f"{y[i][t]!r} breaks the scheme {source!r}, or cannot be written in {target!r}; so do "
+            f"{len(lost)} of {sum(map(len, y))} labels, in {len({i for i, _ in lost})} of {len(y)} "
+            "sequences. Pass repair='conlleval' to keep their chunks, repair='drop' to take them "
+            "as outside, or another source."
         )
+        raise DataError.of(fact, i, t)
     return ConvertedLabels(converted, source, len(lost))
 
 
@@ -383,7 +384,7 @@ def _check_labels(y, source):
                 fault = "no string. Convert labels before unknown ones are put in."
                 if isinstance(label, str):
                     fault = f"not a label of {source!r}. Correct it, or pass another source."
-                raise ValueError(f"Sequence {i}, token {t}: {short_repr(label)} is {fault}")
+                raise DataError.of(f"{short_repr(label)} is {fault}", i, t)
 
 
 @set_module("skstruct.datasets")
@@ -467,7 +468,7 @@ def _replaced(rows, table, kinds, what, fault):
     for i, row in enumerate(rows):
         for t, value in enumerate(row):
             if not isinstance(value, kinds) or value not in table:
-                raise ValueError(f"Sequence {i}, token {t}: {what}{short_repr(value)} {fault}.")
+                raise DataError.of(f"{what}{short_repr(value)} {fault}.", i, t)
     return [[table[value] for value in row] for row in rows]
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from skstruct.features.tokens import iterate_level
 from skstruct.frames import is_frame, names_of, same_columns
 from skstruct.matrices import to_offsets
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 
 # Sequences that are in memory at the same time.
 _CHUNK = 4096
 _SHAPE = (
-    "A batch is a list of sequences, a sequence a list of tokens (or a data frame), and a token "
-    "a string or a tuple of columns."
+    "A batch is a list of {sequence}s, a {sequence} a list of {token}s (or a data frame), and a "
+    "{token} a string or a tuple of columns."
 )
 
 
@@ -56,11 +56,11 @@ class TokenColumns:
         self._columns = []
         self._number = defaultdict(count().__next__)
         which, lengths = [np.empty(0, np.int32)], []
-        sequences = iterate_level(X, "X", "sequences", _SHAPE)
+        sequences = iterate_level(X, "X", "{sequence}s", _SHAPE)
         while chunk := list(islice(sequences, _CHUNK)):
             which.append(self._read(chunk, lengths))
         if not lengths:
-            raise ValueError("Found an empty batch: at least one sequence is required.")
+            raise DataError("Found an empty batch: at least one {sequence} is required.")
         self.offsets = to_offsets(lengths)
         which = np.concatenate(which)
         self.values, self.codes = {}, {}
@@ -113,9 +113,11 @@ class TokenColumns:
         frames = ((i, part) for i, part in enumerate(chunk, start=first) if is_frame(part))
         self._first_frame = same_columns(frames, self._first_frame)
         if self._expected is not None and self.names not in (None, list(self._expected)):
-            raise ValueError(
-                f"Sequence {self._first_frame[0]} has the columns {self.names}, but the vectorizer "
-                f"was fitted on {list(self._expected)}."
+            raise DataError(
+                "{place} has the columns {found}, but the vectorizer was fitted on {expected}.",
+                self._first_frame[0],
+                found=self.names,
+                expected=list(self._expected),
             )
 
     def _are_plain(self, tokens):
@@ -143,13 +145,10 @@ class TokenColumns:
         plain = []
         for i, sequence in enumerate(chunk, start=first):
             for t, token in enumerate(sequence):
-                where = f"Sequence {i}, token {t}"
-                columns = _as_columns(token, where)
-                self._check_width(columns, where)
-                texts = [
-                    _as_string(value, c, where) if c in self._columns else None
-                    for c, value in enumerate(columns)
-                ]
+                try:
+                    texts = self._texts(_as_columns(token))
+                except DataError as error:
+                    raise DataError.of(error, i, t) from None
                 plain.append(tuple(texts) if len(texts) > 1 else texts[0])
         return plain
 
@@ -157,17 +156,21 @@ class TokenColumns:
         self.n_columns = width
         self._columns = sorted(self._wanted(width))
 
-    def _check_width(self, columns, where):
-        """Check that a token has as many columns as the first token of the batch."""
+    def _texts(self, columns):
+        """Strings in the columns of a token, as many as of the first one; None where not wanted."""
         if not columns:
-            raise ValueError(f"{where}: the token has no columns. {_SHAPE}")
+            raise DataError(f"the token has no columns. {_SHAPE}")
         if self.n_columns is None:
             self._set_width(len(columns))
         if len(columns) != self.n_columns:
-            raise ValueError(
-                f"{where}: the token {short_repr(columns)} has {len(columns)} column(s), but the "
-                f"first token has {self.n_columns}."
+            raise DataError(
+                f"the token {{columns}} has {len(columns)} column(s), but the first token has "
+                f"{self.n_columns}.",
+                columns=short_repr(columns),
             )
+        return [
+            _as_string(value, c) if c in self._columns else None for c, value in enumerate(columns)
+        ]
 
 
 def _look_up(number, items):
@@ -180,31 +183,30 @@ def _as_tokens(sequence, i):
         return sequence.to_numpy().tolist()
     if isinstance(sequence, np.ndarray) and sequence.ndim in (1, 2):
         return sequence.tolist()
-    return list(iterate_level(sequence, f"Sequence {i}", "tokens", _SHAPE))
+    return list(iterate_level(sequence, i, shape=_SHAPE))
 
 
-def _as_columns(token, where):
+def _as_columns(token):
     if isinstance(token, (str, int, np.integer, np.bool_)):
         return (token,)
     if isinstance(token, np.ndarray) and token.ndim == 1:
         return token.tolist()
     if isinstance(token, (list, tuple)):
         return tuple(token)
-    raise ValueError(
-        f"{where}: {short_repr(token)} is not a valid token; expected a string or a tuple of "
-        f"columns. {_SHAPE}"
+    raise DataError(
+        f"{{value}} is not a valid token; expected a string or a tuple of columns. {_SHAPE}",
+        value=short_repr(token),
     )
 
 
-def _as_string(value, column, where):
+def _as_string(value, column):
     if isinstance(value, str):
         # str.__str__ gives the value of a member of a string enumeration, not its name.
         return str.__str__(value)
     if isinstance(value, (int, np.integer, np.bool_)):
         return str(value)
-    raise ValueError(
-        f"{where}: column {column} is {short_repr(value)}; expected a string or an integer."
-    )
+    fact = f"column {column} is {{value}}; expected a string or an integer."
+    raise DataError(fact, value=short_repr(value))
 
 
 def read_words(X, column, names=None):
@@ -253,14 +255,17 @@ def _words_at(sequence, i, key):
     """The words in a sequence of dicts, or in a column of a data frame."""
     if is_frame(sequence):
         if key not in sequence.columns:
-            raise ValueError(f"Sequence {i} has no column {key!r}.")
+            raise DataError("{place} has no column {key!r}.", i, key=key)
         return sequence[key].to_numpy().tolist()
     words = []
     for t, token in enumerate(list(sequence)):
         word = token.get(key) if isinstance(token, Mapping) else None
         if not isinstance(word, str):
-            raise ValueError(
-                f"Sequence {i}, token {t}: {short_repr(token)} has no string for the key {key!r}."
+            raise DataError(
+                "{place}: {value} has no string for the key {key!r}.",
+                *(i, t),
+                value=short_repr(token),
+                key=key,
             )
         words.append(word)
     return words

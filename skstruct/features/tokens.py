@@ -18,7 +18,7 @@ from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, to_offsets
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.messages import check_float_dtype, short_repr
+from skstruct.utils.messages import DataError, check_float_dtype, short_repr
 
 
 def is_vector(value):
@@ -96,18 +96,24 @@ class ArrayValues:
 # Types of nearly all data, which need no further check.
 PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 _PLAIN_NUMBERS = {bool, int, float}
-_SHAPE = "A batch is a list of sequences, a sequence a list of tokens."
+_SHAPE = "A batch is a list of {sequence}s, a {sequence} a list of {token}s."
 
 
-def iterate_level(value, what, content, shape=_SHAPE):
-    """Iterate over a collection of `content`; a ValueError says what `shape` a batch has."""
+def iterate_level(value, name, content="{token}s", shape=_SHAPE):
+    """Iterate over a collection of `content`; a ValueError says what `shape` a batch has.
+
+    The error has the name of the value, or the number of a sequence.
+    """
     refuse_frame(value)
     try:
         if not isinstance(value, (str, bytes, Mapping)):
             return iter(value)
     except TypeError:
         pass
-    raise ValueError(f"{what} is {short_repr(value)}; expected a list of {content}. {shape}")
+    fact = f" is {{value}}; expected a list of {content}. {shape}"
+    if isinstance(name, str):
+        raise DataError(name + fact, value=short_repr(value))
+    raise DataError("{place}" + fact, name, value=short_repr(value))
 
 
 def read_tokens(tokens, limit, i, add_array):
@@ -157,7 +163,7 @@ def read_tokens(tokens, limit, i, add_array):
                         values.append(number)
                     names.append(name)
         except (ValueError, LookupError, RuntimeError) as error:
-            raise ValueError(f"Sequence {i}, token {t}: {_complaint(error, token)}") from None
+            raise DataError.of(_complaint(error, token), i, t) from None
         lengths.append(len(names) - start)
     return names, lengths, positions, values
 
@@ -178,9 +184,10 @@ def _features(token):
         return list(token.items())
     strings = _strings(token)
     if strings is None:
-        raise ValueError(
-            f"{short_repr(token)} is not a valid token; expected a dict of features, or a list, "
-            f"tuple or set of strings. {_SHAPE}"
+        raise DataError(
+            "{value} is not a valid {token}; expected a dict of features, or a list, tuple or set "
+            f"of strings. {_SHAPE}",
+            value=short_repr(token),
         )
     return zip(strings, repeat(True))
 
@@ -510,7 +517,7 @@ class Stream:
         for chunk in _chunks(X):
             self._read_chunk(chunk)
         if not self.sequence_lengths:
-            raise ValueError("Found an empty batch: at least one sequence is required.")
+            raise DataError("Found an empty batch: at least one {sequence} is required.")
         return self
 
     def _read_chunk(self, chunk):
@@ -576,12 +583,12 @@ def _chunks(X):
     """
     stays = isinstance(X, (list, tuple, np.ndarray))
     chunk, n_tokens = [], 0
-    for i, sequence in enumerate(iterate_level(X, "X", "sequences")):
+    for i, sequence in enumerate(iterate_level(X, "X", "{sequence}s")):
         is_list = stays and type(sequence) is list
         if chunk and not is_list:
             yield chunk
             chunk, n_tokens = [], 0
-        tokens = list(sequence if is_list else iterate_level(sequence, f"Sequence {i}", "tokens"))
+        tokens = list(sequence if is_list else iterate_level(sequence, i))
         chunk.append(tokens)
         n_tokens += len(tokens)
         if n_tokens >= _TOKENS_AT_ONCE or not is_list:

@@ -25,7 +25,7 @@ from skstruct.input.schemes import (
     spelling_of,
 )
 from skstruct.matrices import read_only
-from skstruct.utils.messages import place, short_repr
+from skstruct.utils.messages import DataError, place, position, short_repr
 
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
@@ -181,10 +181,15 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
     remedy = "Correct them, or pass None in their place."
     if not known:
         remedy = _remedy(labels, offsets, classes, possible)
-    raise ValueError(
-        f"{place(offsets, row)}: {complaint} under {possible.name}. Labels that break it: "
-        f"{len(rows)} of {np.sum(labels >= 0)}, in {n_sequences} of {len(offsets) - 1} sequences: "
-        f"{_first_few(rows, lambda row: place(offsets, row).lower())}. {remedy}"
+    raise DataError(
+        "{place}: {complaint} under {name}. "
+        f"Labels that break it: {len(rows)} of {np.sum(labels >= 0)}, in {n_sequences} of "
+        f"{len(offsets) - 1} sequences: "
+        f"{_first_few(rows, lambda row: place(offsets, row).lower())}. {{advice}}",
+        *position(offsets, row),
+        complaint=complaint,
+        name=possible.name,
+        advice=remedy,
     )
 
 
@@ -293,7 +298,8 @@ def no_labelling(sequence, known, possible):
     """Error for a sequence without a possible labelling."""
     agreeing = "" if known is None else " that agrees with its known labels"
     under = "" if possible is None else f" under {possible.name}"
-    return ValueError(f"Sequence {sequence} has no possible labelling{agreeing}{under}.")
+    fact = f"{{place}} has no possible labelling{agreeing}{{under}}."
+    return DataError(fact, int(sequence), under=under)
 
 
 def check_completable(known, offsets, classes, possible):

@@ -21,7 +21,7 @@ from skstruct.frames import columns_of_sequences, is_frame
 from skstruct.matrices import as_rows, refuse_times, to_csr, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
-from skstruct.utils.messages import place, short_repr
+from skstruct.utils.messages import DataError, position, short_repr
 
 # The number that stands for "no label" in datasets, as in the losses of PyTorch.
 NO_LABEL = -100
@@ -47,7 +47,7 @@ def as_lists(values):
 def lists_to_split(X):
     """X as `as_lists` makes it, from which sequences can be selected."""
     if sp.issparse(X) and X.format in ("bsr", "coo", "dia"):
-        return to_csr(X, place="Sequence {}, token 0".format)
+        return to_csr(X, place=lambda row: (row, 0))
     return as_lists(X)
 
 
@@ -80,7 +80,7 @@ def read_format(X, n_features=None, n_transition_features=None):
     if isinstance(X, SequenceBatch):
         return Format.BATCH, _finite(X._checked())
     if sp.issparse(X) and X.ndim == 2:
-        return Format.ROWS, to_csr(X, place="Sequence {}, token 0".format)
+        return Format.ROWS, to_csr(X, place=lambda row: (row, 0))
     if sp.issparse(X) or is_frame(X):
         return Format.ROWS, X
     X = _as_collection(X)
@@ -114,7 +114,8 @@ def _as_collection(X):
         refuse_times(X, "X")
         return X
     if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not isinstance(X, Iterable):
-        raise ValueError(f"X is {short_repr(X)}; expected a batch: a list of sequences.")
+        fact = "X is {value}; expected a batch: a list of {sequence}s."
+        raise DataError(fact, value=short_repr(X))
     if isinstance(X, Sequence):
         return X
     X, head = iter(X), []
@@ -153,7 +154,7 @@ def _holds_dicts(X):
 
 def _read_empty(X, n_features, n_transition_features):
     if len(X) == 0:
-        raise ValueError("Found an empty batch: at least one sequence is required.")
+        raise DataError("Found an empty batch: at least one {sequence} is required.")
     if n_features is None:
         return Format.TOKENS, X
     transition_X = None if n_transition_features is None else np.empty((0, n_transition_features))
@@ -196,7 +197,7 @@ def _stack_grid(X):
 def _finite(batch):
     """Return the batch, or raise an error that names its first NaN or infinity."""
     if len(batch) == 0:
-        raise ValueError("Found an empty batch: at least one sequence is required.")
+        raise DataError("Found an empty batch: at least one {sequence} is required.")
     _check_finite(batch.X, batch.offsets, "feature")
     if batch.transition_X is not None:
         _check_finite(batch.transition_X, batch.offsets, "transition feature")
@@ -214,9 +215,13 @@ def _check_finite(X, offsets, kind):
             row, column = np.searchsorted(X.indptr, bad, "right") - 1, X.indices[bad]
         else:
             row, column = divmod(bad, X.shape[1])
-        raise ValueError(
-            f"{place(offsets, row)}: {kind} {column} is {values.ravel()[bad]}; "
-            "input contains NaN or infinity where finite numbers are required."
+        raise DataError(
+            "{place}: {kind} {column} is {value}; input contains NaN or infinity where finite "
+            "numbers are required.",
+            *position(offsets, row),
+            kind=kind,
+            column=column,
+            value=values.ravel()[bad],
         )
 
 
@@ -269,8 +274,11 @@ def encode_labels(y, batch, format, classes=None, *, sample_weight=None, name="y
         return classes, np.fromiter(map(code_of.__getitem__, labels), np.int32, len(labels))
     except KeyError:
         row = next(row for row, label in enumerate(labels) if label not in code_of)
-        where, label = place(batch.offsets, row), short_repr(labels[row])
-        raise ValueError(f"{where}: label {label} is not among the classes.") from None
+        raise DataError(
+            "{place}: label {label} is not among the classes.",
+            *position(batch.offsets, row),
+            label=short_repr(labels[row]),
+        ) from None
 
 
 def flatten_labels(y, offsets, format, name="y", partial=False):
@@ -365,7 +373,8 @@ def _flatten_sequences(y, offsets, name, partial):
     lists = _label_lists(y, len(offsets) - 1, name)
     for i, (sequence, length) in enumerate(zip(lists, np.diff(offsets).tolist(), strict=True)):
         if len(sequence) != length:
-            raise ValueError(f"Sequence {i} has {length} tokens, but {len(sequence)} labels.")
+            counts = {"n": length, "n_labels": len(sequence)}
+            raise DataError("{place} has {n} tokens, but {n_labels} labels.", i, **counts)
         labels.extend(sequence)
     _check_label_types(labels, offsets, partial, name)
     return labels, None
@@ -381,9 +390,10 @@ def _label_lists(y, n_sequences, name):
     for i, sequence in enumerate(y):
         sequence = _as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
-            raise ValueError(
-                f"Sequence {i}: its labels must be a list with one label for each token, "
-                f"got {short_repr(sequence)}."
+            raise DataError(
+                "{place}: its labels must be a list with one label for each token, got {labels}.",
+                i,
+                labels=short_repr(sequence),
             )
         lists.append(list(sequence))
     return lists
@@ -415,7 +425,7 @@ def labels_to_split(X, y, *, is_read=True):
     format = _format_to_split(X, is_read)
     n_sequences = _num_samples(X)
     if n_sequences == 0:
-        raise ValueError("Found an empty batch: at least one sequence is required.")
+        raise DataError("Found an empty batch: at least one {sequence} is required.")
     if y is None:
         raise ValueError("This tagger requires y to be passed, but the target y is None.")
     if format is Format.ROWS:
@@ -474,9 +484,11 @@ def _check_label_types(labels, offsets, partial, name):
             )
             if name == "known":
                 remedy = "which stands for unknown labels."
-            raise ValueError(
-                f"{place(offsets, labels.index(NO_LABEL))}: {NO_LABEL} stands for no label; "
-                f"skstruct.datasets.labels_from_ids replaces it by None, {remedy}"
+            raise DataError(
+                f"{{place}}: {NO_LABEL} stands for no label; skstruct.datasets.labels_from_ids "
+                "replaces it by None,",
+                *position(offsets, labels.index(NO_LABEL)),
+                remedy=remedy,
             )
         return
     row = next(row for row, label in enumerate(labels) if type(label) in wrong)
@@ -487,7 +499,8 @@ def _check_label_types(labels, offsets, partial, name):
     else:
         complaint = "is neither a string nor an integer"
         complaint += "; pass None where a label is unknown" if name == "known" else ""
-    raise ValueError(f"{place(offsets, row)}: label {short_repr(labels[row])} {complaint}.")
+    label, at = short_repr(labels[row]), position(offsets, row)
+    raise DataError(f"{{place}}: label {{label}} {complaint}.", *at, label=label)
 
 
 def shape_predictions(values, offsets, format):

@@ -9,7 +9,14 @@ import warnings
 
 import numpy as np
 
-from skstruct.utils.messages import HOW_TO_SCALE, REMEDY, overflowed, place, short_repr
+from skstruct.utils.messages import (
+    HOW_TO_SCALE,
+    REMEDY,
+    DataError,
+    overflowed,
+    position,
+    short_repr,
+)
 
 # The largest number in single precision, in which some solvers keep a part of their state. Products
 # of such numbers, and sums of their squares, are far below the limit of double precision.
@@ -42,9 +49,11 @@ def check_values(rows, offsets, kind="feature", names=None):
         return
     entry = np.flatnonzero(np.abs(rows.data) > LARGEST)[0]
     row = np.searchsorted(rows.indptr, entry, side="right") - 1
-    raise ValueError(
-        f"{place(offsets, row)}: {kind} {_name(rows, entry, names)} is {rows.data[entry]:g}, too "
-        f"large to compute with, as values may be up to {LARGEST:.2g}: {HOW_TO_SCALE}."
+    raise DataError(
+        f"{{place}}: {kind} {{name}} is {rows.data[entry]:g}, too large to compute with, as values "
+        f"may be up to {LARGEST:.2g}: {HOW_TO_SCALE}.",
+        *position(offsets, row),
+        name=_name(rows, entry, names),
     )
 
 
@@ -52,10 +61,11 @@ def check_sample_weight(sample_weight):
     """Raise a ValueError that names the first weight of a sequence that is too large."""
     if _largest(sample_weight) > LARGEST:
         sequence = np.flatnonzero(sample_weight > LARGEST)[0]
-        raise ValueError(
-            f"Sequence {sequence} has the weight {sample_weight[sequence]:g}, too large to compute "
-            f"with: sample weights, times class weights, may be up to {LARGEST:.2g}. Scale them: "
-            "divide all by the largest one."
+        raise DataError(
+            f"{{place}} has the weight {sample_weight[sequence]:g}, too large to compute with: "
+            f"sample weights, times class weights, may be up to {LARGEST:.2g}. Scale them: divide "
+            "all by the largest one.",
+            sequence,
         )
 
 
@@ -146,9 +156,10 @@ def check_log_partition(log_partition):
 
 
 def _lost_in_rounding(sequence):
-    return ValueError(
-        f"Sequence {sequence} has scores so large that its probabilities are lost in rounding: "
-        f"{HOW_TO_SCALE}, or fit with a stronger penalty."
+    return DataError(
+        "{place} has scores so large that its probabilities are lost in rounding: "
+        f"{HOW_TO_SCALE}, or fit with a stronger penalty.",
+        sequence,
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 
 
 class Scheme(NamedTuple):
@@ -210,7 +210,7 @@ def in_standard_spelling(y, *, is_named=False):
         return y
     if spelling.odd:
         i, t = next((i, x.index(spelling.odd[0])) for i, x in enumerate(y) if spelling.odd[0] in x)
-        raise ValueError(f"Sequence {i}, token {t}: {spelling}")
+        raise DataError.of(str(spelling), i, t)
     if not (spelling.is_certain or is_named):
         raise ValueError(str(spelling))
     return rewritten(y, spelling)

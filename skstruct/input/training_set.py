@@ -14,7 +14,7 @@ from skstruct.input.formats import encode_labels
 from skstruct.input.scale import check_sample_weight, check_values
 from skstruct.matrices import are_ones, as_csr, ranges, read_only, to_offsets
 from skstruct.sequences import tokens_of
-from skstruct.utils.messages import place, short_repr
+from skstruct.utils.messages import DataError, position, short_repr
 
 # The column indices of kernels have 32 bits.
 _MOST_COLUMNS = int(np.iinfo(np.int32).max)
@@ -171,7 +171,9 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
         check_sample_weight(weight)
         rows = batch_rows(batch)
     except ValueError as error:
-        raise ValueError(f"X_val, y_val: {error}") from error
+        error = DataError.of(error)
+        error.part = "X_val, y_val"
+        raise error from None
     given = TrainingSet(rows, batch.offsets, known[codes], read_only(weight))
     return given.weighted(), unseen
 
@@ -197,10 +199,11 @@ def check_partial(labels, offsets, *, learns):
         If it does not, or no token has a label.
     """
     if not learns:
-        raise ValueError(
-            f"{place(offsets, np.argmin(labels))} has no label; only CRFTagger with solver='lbfgs' "
-            "or solver='sgd' learns from partly labelled sequences. Use one of these, or leave "
-            "tokens without a label out of X and y."
+        raise DataError(
+            "{place} has no label; only CRFTagger with solver='lbfgs' or solver='sgd' learns from "
+            "partly labelled sequences. Use one of these, or leave tokens without a label out of "
+            "X and y.",
+            *position(offsets, np.argmin(labels)),
         )
     if labels.max() < 0:
         raise ValueError("No token has a label: at least one label is required.")
@@ -260,10 +263,11 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
     return weight
 
 
-def _refuse_invalid(weight, name_of):
+def _refuse_invalid(weight, name_of, sequence=None):
     """Raise a ValueError for the first weight that is not finite, or negative."""
-    for i in np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[:1]:
-        raise ValueError(f"{name_of(i)} is {weight[i]}; weights must be finite and not negative.")
+    for i in np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[:1].tolist():
+        fact = f"{name_of(i)} is {weight[i]}; weights must be finite and not negative."
+        raise ValueError(fact) if sequence is None else DataError.of(fact, sequence, i)
 
 
 def _refuse_infinite(total, name="sample_weight"):
@@ -323,7 +327,7 @@ def read_token_weights(sample_weight, lengths):
                 f"sample_weight[{i}] must have shape ({length},), one weight for each token of "
                 f"sequence {i}, got {weights.shape}."
             )
-        _refuse_invalid(weights, f"Sequence {i}, token {{}}: sample_weight".format)
+        _refuse_invalid(weights, lambda _: "sample_weight", sequence=i)
         if length:
             # The mean of equal numbers may be off by rounding.
             with np.errstate(over="ignore"):
@@ -430,9 +434,11 @@ def weigh_sequences(class_weight, classes, labels, offsets, sample_weight):
         weight = sample_weight * mean
     if not np.isfinite(weight).all():
         i = int(np.argmin(np.isfinite(weight)))
-        raise ValueError(
-            f"Sequence {i}: sample_weight times the mean of class_weight is {weight[i]}; divide "
-            "the weights by the largest one."
+        raise DataError(
+            "{place}: sample_weight times the mean of class_weight is {weight}; divide the weights "
+            "by the largest one.",
+            i,
+            weight=weight[i],
         )
     return weight
 

@@ -10,7 +10,7 @@ import numpy as np
 from skstruct.input.formats import NO_LABEL
 from skstruct.input.training_set import read_sample_weight
 from skstruct.matrices import to_offsets
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, position, short_repr
 from skstruct.utils.persistence import set_module
 
 _NO_LABEL = (
@@ -27,12 +27,18 @@ class StackedLabels(NamedTuple):
     offsets: np.ndarray
     flat: bool = False  # labels without sequences around them, each one of length one
 
-    def fail(self, position, complaint):
+    def fail(self, row, complaint):
         """Raise a ValueError about the label at a position."""
-        sequence = np.searchsorted(self.offsets, position, side="right") - 1
-        where = "" if self.flat else f" (token {position - self.offsets[sequence]})"
-        label = short_repr(self.labels[position])
-        raise ValueError(f"{self.name}[{sequence}] has the label {label}: {complaint}{where}")
+        sequence, token = position(self.offsets, row)
+        where = "" if self.flat else f" (token {token})"
+        raise DataError(
+            "{name}[{i}] has the label {label}: {complaint}" + where,
+            *(sequence, token),
+            name=self.name,
+            i=sequence,
+            label=short_repr(self.labels[row]),
+            complaint=complaint,
+        )
 
 
 def as_list(y):
@@ -60,7 +66,7 @@ def check_lengths(tokens, labels, what="labels"):
         )
     for i, (sequence, given) in enumerate(zip(tokens, labels, strict=True)):
         if len(sequence) != len(given):
-            raise ValueError(f"Sequence {i} has {len(sequence)} tokens, but {len(given)} {what}.")
+            raise DataError(f"{{place}} has {len(sequence)} tokens, but {len(given)} {what}.", i)
 
 
 def stack(y, name):
@@ -102,16 +108,16 @@ def stack_both(y_true, y_pred):
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
     if (true != pred).any():
-        i = np.argmax(true != pred)
-        raise ValueError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}")
+        i = int(np.argmax(true != pred))
+        raise DataError(f"y_true[{i}] has {true[i]} labels but y_pred[{i}] has {pred[i]}", i)
     return pair
 
 
 def check_types(tokens, allowed, complaint):
     """Raise a ValueError unless all labels are of an allowed type."""
     if not all(issubclass(kind, allowed) for kind in set(map(type, tokens.labels))):
-        position = [isinstance(label, allowed) for label in tokens.labels].index(False)
-        tokens.fail(position, _NO_LABEL if tokens.labels[position] is None else complaint)
+        row = [isinstance(label, allowed) for label in tokens.labels].index(False)
+        tokens.fail(row, _NO_LABEL if tokens.labels[row] is None else complaint)
 
 
 def _refuse_strings_beside_numbers(true, pred):

@@ -1,8 +1,6 @@
 """Base of the rerankers: reading groups of candidates, and choosing among them."""
 
-import re
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
 from copy import copy, deepcopy
 from itertools import pairwise
 from numbers import Integral, Number, Real
@@ -24,7 +22,14 @@ from skstruct.matrices import read_only
 from skstruct.rerankers.losses import Groups, Tally, group_softmax
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import REAL, Array, Choice, Columns, Count
-from skstruct.utils.messages import HOW_TO_SCALE, compiling_announced, short_repr
+from skstruct.utils.messages import (
+    HOW_TO_SCALE,
+    DataError,
+    compiling_announced,
+    errors_in,
+    position,
+    short_repr,
+)
 from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, History, Progress, fit_context
@@ -333,7 +338,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         refuse_single_candidates(batch.lengths, weight)
         base = read_baseline_score(baseline_score, batch.offsets)
         costs, by_cost = read_costs(y, batch.offsets)
-        with errors_name_groups():
+        with errors_in(units=_UNITS):
             check_sample_weight(weight)
         kept = np.flatnonzero(weight)
         if len(kept) < len(batch):
@@ -358,7 +363,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 
     def _read_candidates(self, X, *, reset):
         """Format and batch of groups that have candidates."""
-        with errors_name_groups():
+        with errors_in(units=_UNITS):
             format, X = read_format(X)
             if format is Format.ROWS:
                 raise ValueError(
@@ -368,7 +373,9 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
             batch = self._vectorize(X, reset=reset) if format is Format.TOKENS else X
         empty = np.flatnonzero(batch.lengths == 0)
         if empty.size:
-            raise ValueError(f"Group {empty[0]} is empty. Each group needs at least one candidate.")
+            raise _group_error(
+                "{place} is empty. Each group needs at least one candidate.", empty[0]
+            )
         self._check_features(batch, reset=reset)
         self._check_transition_features(batch, reset=reset)
         return format, batch
@@ -396,30 +403,19 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 # Input, group by group: costs, oracles and baselines
 
 
-@contextmanager
-def errors_name_groups():
-    """Context in which errors about sequences and tokens name groups and candidates."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(_WORDS.sub(_translate, str(error))) from None
+_UNITS = "group", "candidate"
 
 
-# Whole words. Quoted ones are left alone: they come from the user's data.
-_WORDS = re.compile(r"(?<!['\"])\b([Ss]equence|[Tt]oken)(s?)\b(?!['\"])( \d+)?")
-
-
-def _translate(match):
-    word, plural, number = match.group(1), match.group(2), match.group(3) or ""
-    meant = {"s": "group", "t": "candidate"}[word[0].lower()]
-    if word[0].isupper() or (meant == "group" and number):
-        meant = meant.capitalize()
-    return meant + plural + number
+def _group_error(fact, group, candidate=None, **values):
+    """Error that names a group, and a candidate."""
+    error = DataError(fact, group, candidate, **values)
+    error.units = _UNITS
+    return error
 
 
 def _read_weight(sample_weight, batch):
     """Weights of the groups of a batch, of which some count."""
-    with errors_name_groups():
+    with errors_in(units=_UNITS):
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
     return weight
@@ -474,10 +470,11 @@ def refuse_single_candidates(n_candidates, weight):
     """Raise a ValueError if a group with a weight has a single candidate."""
     lone = np.flatnonzero((n_candidates == 1) & (weight > 0))
     if lone.size:
-        raise ValueError(
-            f"Group {lone[0]} has a single candidate, and nothing can be learnt from it. "
+        raise _group_error(
+            "{place} has a single candidate, and nothing can be learnt from it. "
             f"Remove such groups from the training set ({lone.size} of {len(n_candidates)}), or "
-            "give them the weight 0."
+            "give them the weight 0.",
+            lone[0],
         )
 
 
@@ -513,10 +510,12 @@ def read_costs(y, offsets):
     by_cost = not (y[0] is None or isinstance(y[0], (str, Number, np.generic)))
     for i, one in enumerate(y):
         if isinstance(one, Integral) == by_cost:
-            raise ValueError(
-                f"Group {i}: {short_repr(one)} is not "
+            raise _group_error(
+                "{place}: {value} is not "
                 f"{'an array of costs' if by_cost else 'a candidate number'}. Give every group the "
-                "number of its oracle, or every group an array of costs."
+                "number of its oracle, or every group an array of costs.",
+                i,
+                value=short_repr(one),
             )
     if by_cost:
         return _read_per_candidate(y, offsets, "cost", "costs"), True
@@ -524,9 +523,10 @@ def read_costs(y, offsets):
     for i, oracle in enumerate(y):
         n_candidates = offsets[i + 1] - offsets[i]
         if not 0 <= oracle < n_candidates:
-            raise ValueError(
-                f"Group {i}: oracle {oracle} is out of range for {n_candidates} candidates, "
-                "which are numbered from 0."
+            raise _group_error(
+                f"{{place}}: oracle {oracle} is out of range for {n_candidates} candidates, which "
+                "are numbered from 0.",
+                i,
             )
         costs[offsets[i] + oracle] = 0.0
     return costs, False
@@ -557,13 +557,13 @@ def _read_per_candidate(values, offsets, name, names):
         try:
             part = np.asarray(part, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"Group {i}: {names} must be numbers; got {short_repr(part)}."
-            ) from None
+            fact = f"{{place}}: {names} must be numbers; got {{value}}."
+            raise _group_error(fact, i, value=short_repr(part)) from None
         if part.shape != (offsets[i + 1] - offsets[i],):
-            raise ValueError(
-                f"Group {i} has {offsets[i + 1] - offsets[i]} candidates, "
-                f"but its {names} have shape {part.shape}."
+            raise _group_error(
+                f"{{place}} has {offsets[i + 1] - offsets[i]} candidates, but its {names} have "
+                f"shape {part.shape}.",
+                i,
             )
         parts.append(part)
     values = np.concatenate(parts)
@@ -575,11 +575,8 @@ def check_finite(values, offsets, name, advice):
     """Raise a ValueError unless the numbers of all candidates, (n_rows,), are finite."""
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values))[0]
-        group = np.searchsorted(offsets, bad, side="right") - 1
-        candidate = bad - offsets[group]
-        raise ValueError(
-            f"Group {group}, candidate {candidate}: the {name} is {values[bad]}; {advice}."
-        )
+        fact = f"{{place}}: the {name} is {values[bad]}; {advice}."
+        raise _group_error(fact, *position(offsets, bad))
 
 
 def without_shared(batch):
@@ -588,7 +585,7 @@ def without_shared(batch):
     These cancel in every comparison and, as the derivatives of a loss sum to zero, in every
     gradient. Rounding would otherwise leave them tiny weights.
     """
-    with errors_name_groups():
+    with errors_in(units=_UNITS):
         rows = batch_rows(batch)
     kept = find_varying(rows, batch.offsets, batch.n_features)
     indptr = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]

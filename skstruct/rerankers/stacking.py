@@ -1,7 +1,6 @@
 """Reranker of the n best label sequences of a tagger, and ready-made features of them."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.utils.declared import Count, Labels, Part
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import Persistent, set_module
 from skstruct.utils.progress import CallbackSupport, FitTasks, fit_context, part_of_fit
@@ -320,9 +319,8 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         except (TypeError, OverflowError):
             valid = False
         if not valid:
-            raise ValueError(
-                f"Sequence {i}: cost returned {short_repr(cost)}; expected a finite number."
-            )
+            fact = "{place}: cost returned {cost}; expected a finite number."
+            raise DataError(fact, i, cost=short_repr(cost))
         return cost
 
     def _groups(self, X, lists, numbers):
@@ -344,9 +342,11 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
                 features = _call(features_of, x, labelling.labels, i)
             features = {} if features is None else features
             if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
-                raise ValueError(
-                    f"Sequence {i}: features returned {short_repr(features)}; expected a dict or "
-                    "a list of attribute strings."
+                raise DataError(
+                    "{place}: features returned {features}; expected a dict or a list of attribute "
+                    "strings.",
+                    i,
+                    features=short_repr(features),
                 )
             if not isinstance(features, Mapping):
                 features = Counter(features)
@@ -400,12 +400,10 @@ def _errors_name_sequences(numbers):
     """Context in which an error about a group names its sequence, one of some numbers."""
     try:
         yield
-    except ValueError as error:
-        group = re.match(r"Group (\d+)", str(error))
-        if group is None:
-            raise
-        rest = str(error)[group.end() :]
-        raise ValueError(f"Sequence {numbers[int(group[1])]}{rest}") from error
+    except DataError as error:
+        if error.sequence is not None:
+            error.sequence, error.units = numbers[error.sequence], ("sequence", "candidate")
+        raise
 
 
 def _check_chunks(y, numbers):
@@ -413,14 +411,15 @@ def _check_chunks(y, numbers):
     for i in numbers:
         labels = _as_labels(y, i)
         if None in labels:
-            raise ValueError(
-                f"Sequence {i}, token {labels.index(None)} has no label, but cost='chunk_f1' needs "
-                "all. Leave such sequences out of X and y, or use another cost."
+            raise DataError(
+                "{place} has no label, but cost='chunk_f1' needs all. Leave such sequences out of "
+                "X and y, or use another cost.",
+                *(i, labels.index(None)),
             )
         try:
             extract_chunks(labels)
         except ValueError as error:
-            raise ValueError(f"Sequence {i}: {error}") from error
+            raise DataError.of(error, i) from error
 
 
 def _folds(cv, X, y):

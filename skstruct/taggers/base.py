@@ -46,7 +46,7 @@ from skstruct.taggers.prediction import (
 from skstruct.taggers.scoring import Judge
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
-from skstruct.utils.messages import compiling_announced
+from skstruct.utils.messages import DataError, compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, Progress, fit_context
 from skstruct.utils.transaction import draft_of, refuse_arguments
@@ -359,10 +359,12 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             is_batch = isinstance(X_val, SequenceBatch) or sp.issparse(X_val)
             if "vectorizer_" in vars(self) or is_batch:
                 raise
-            raise ValueError(
-                f"{error} In a Pipeline, the steps before the tagger transform X alone: give the "
-                'Pipeline transform_input=["X_val"], with metadata routing.'
-            ) from error
+            error = DataError.of(error)
+            error.remedy += (
+                " In a Pipeline, the steps before the tagger transform X alone: give the Pipeline "
+                'transform_input=["X_val"], with metadata routing.'
+            )
+            raise error from None
 
     def _keep(self, solution):
         """Keep what was learned."""

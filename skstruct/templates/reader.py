@@ -12,7 +12,7 @@ import numpy as np
 from skstruct.features.columns import TokenColumns
 from skstruct.templates.numbering import Patterns, Pieces, Tokens, hash_pieces
 from skstruct.templates.syntax import FunctionError, apply, compose, parse_template
-from skstruct.utils.messages import place
+from skstruct.utils.messages import DataError, position
 
 _NOT_KEPT = np.int32(-2)
 # Values of a column whose results are remembered, or twice those in training if these are more.
@@ -211,11 +211,11 @@ class TemplateReader:
         for name, (values, codes) in made.items():
             for number in self._fields_of(name):
                 fields[number, places] = np.array(numbers.of(values), np.int32)[codes]
-        for (source, position), number in plan.fields.items():
-            if position is not None:
+        for (source, at), number in plan.fields.items():
+            if at is not None:
                 codes = fields[plan.fields[source, None], places]
                 fields[number] = -1
-                fields[number, places] = _at_absolute(codes, self.offsets, position, before, after)
+                fields[number, places] = _at_absolute(codes, self.offsets, at, before, after)
         self.tokens = Tokens(fields, places)
         self.pieces = numbers.pieces()
 
@@ -240,7 +240,7 @@ class TemplateReader:
         except FunctionError as error:
             message, value = error.args
             row = np.argmax(columns.codes[column] == values.index(value))
-            raise ValueError(f"{place(self.offsets, row)}: {message}") from error.__cause__
+            raise DataError.of(message, *position(self.offsets, row)) from error.__cause__
 
     def leave_out_repeats(self, share, always):
         """Leave out lines that have the values of an earlier line at nearly all tokens.

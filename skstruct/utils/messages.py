@@ -94,10 +94,93 @@ class _ShortRepr(Repr):
 short_repr = _ShortRepr().repr
 
 
+def position(offsets, row):
+    """Numbers of the sequence and the token of a row."""
+    sequence = int(np.searchsorted(offsets, row, side="right") - 1)
+    return sequence, int(row - offsets[sequence])
+
+
 def place(offsets, row):
     """Sequence and token of a row, for messages."""
-    sequence = int(np.searchsorted(offsets, row, side="right") - 1)
-    return f"Sequence {sequence}, token {int(row - offsets[sequence])}"
+    sequence, token = position(offsets, row)
+    return f"Sequence {sequence}, token {token}"
+
+
+class DataError(ValueError):
+    """Error in the data, with the numbers of the sequence and the token.
+
+    It becomes a text when it is shown. Until then, who calls can set its attributes: what sequences
+    and tokens are called, to what data they belong, and where these come from.
+
+    Parameters
+    ----------
+    fact : str
+        Format string. Its fields are ``place``, such as "Sequence 3, token 4"; ``sequence`` and
+        ``token``, what these are called; and those of `values`.
+    sequence, token : int, default=None
+        Numbers of both.
+    remedy : str, default=""
+        Further sentence, a format string like `fact`.
+    **values : object
+        What else there is to be formatted.
+
+    Attributes
+    ----------
+    units : (str, str)
+        What a sequence and a token are called.
+    part : str
+        Name of the data, such as "X_val, y_val"; empty where there are no others.
+    where : str
+        Name of a file and number of a line; empty for data that come from none.
+
+    Examples
+    --------
+    >>> from skstruct import CRFTagger, DataError
+    >>> try:
+    ...     CRFTagger().fit([[["a"], "b"]], [["X", "Y"]])
+    ... except DataError as error:
+    ...     print(error.sequence, error.token)
+    0 1
+    """
+
+    units, part, where = ("sequence", "token"), "", ""
+
+    def __init__(self, fact, /, sequence=None, token=None, *, remedy="", **values):
+        super().__init__(fact, sequence, token)
+        self.fact, self.sequence, self.token = fact, sequence, token
+        self.remedy, self.values = remedy, values
+
+    @classmethod
+    def of(cls, error, sequence=None, token=None):
+        """Give an error in a part of the data its place."""
+        if not isinstance(error, cls):
+            error = cls("{fact}", fact=str(error))
+        if sequence is not None:
+            error.fact, error.sequence, error.token = f"{{place}}: {error.fact}", sequence, token
+        return error
+
+    def __str__(self):
+        sequence, token = self.units
+        place = f"{sequence.capitalize()} {self.sequence}"
+        if self.token is not None:
+            place += f", {token} {self.token}"
+        text = f"{self.fact} {self.remedy}".strip()
+        text = text.format(place=place, sequence=sequence, token=token, **self.values)
+        return ": ".join(filter(None, (self.where, self.part, text)))
+
+
+# As of `set_module`, which knows this module.
+DataError.__module__ = "skstruct"
+
+
+@contextmanager
+def errors_in(**known):
+    """Context that sets attributes of a `DataError` that leaves it."""
+    try:
+        yield
+    except DataError as error:
+        vars(error).update(known)
+        raise
 
 
 def check_choice(name, value, choices):
