@@ -1,6 +1,7 @@
 """``skstruct train``: train a tagger or a reranker, and store it."""
 
 import contextlib
+import warnings
 from types import SimpleNamespace
 
 import click
@@ -47,8 +48,12 @@ from skstruct.cli.output import Log, standard_output, write_line
 from skstruct.cli.text import errors_name_lines, read_all
 from skstruct.input.folds import restrict_to_fold
 from skstruct.input.schemes import SCHEMES, in_standard_spelling, infer_scheme
+from skstruct.inspection.checks import check_fit
 from skstruct.metrics.scores import chunk_f1_score, token_accuracy_scorer
 from skstruct.utils.parallel import in_process
+
+# Sequences that are looked at for signs that nothing was learnt.
+_CHECKED = 200
 
 
 @click.command(short_help="Train a tagger or a reranker.")
@@ -318,6 +323,9 @@ def _fit_tagger(plan, model, sequences):
         validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
         with errors_name_lines(sequences, held_out), _progress(plan, estimator):
             estimator.fit(X, y, **validation)
+        if plan.estimator != STACKED:
+            for doubt in check_fit(estimator, X[:_CHECKED], y[:_CHECKED]):
+                warnings.warn(doubt, stacklevel=2)
     plan.log.report(f"Trained {plan.estimator}, {len(model.estimator.classes_)} labels")
     if held_out:
         scores = brief_scores(y_val, model.estimator.predict(X_val), plan.to_scheme or plan.scheme)

@@ -290,7 +290,7 @@ class _Values(dict):
 
 
 def _split(codes):
-    """Codes of attributes from those of values other than 1, and whether the value is not zero."""
+    """Attributes of the codes of values other than 1, and whether these values are not zero."""
     codes = -codes - 4
     return codes >> 1, (codes & 1).astype(bool)
 

@@ -242,7 +242,7 @@ def labels_of_each(y, answers):
 
 
 def _labels_of(labels):
-    """Labels of a sequence as a list; a single label is that of a sequence of length one."""
+    """List of the labels of a sequence, or of a row of X, which has one label."""
     return as_list(labels) if np.ndim(labels) or isinstance(labels, (list, tuple)) else [labels]
 
 
