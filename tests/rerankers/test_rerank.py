@@ -599,7 +599,7 @@ BAD = {
     ),
     "too few columns": (
         lambda X, y: (_with(X, 3, X[3][:, :4]), y),
-        "Group 3 has 4 features, but Group 0 has 6",
+        "Group 3 has 4 features, but group 0 has 6",
     ),
 }
 
