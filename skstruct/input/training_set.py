@@ -253,8 +253,8 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
         like = ""
         if weight.ndim == 1 and weight.sum() == n_sequences:
             like = " Lengths of sequences belong to X: SequenceBatch.from_lengths(X, lengths)."
-        raise ValueError(
-            f"{name} must have shape ({n_sequences},), one weight for each sequence, "
+        raise DataError(
+            f"{name} must have shape ({n_sequences},), one weight for each {{sequence}}, "
             f"got {weight.shape}.{like}"
         )
     _refuse_invalid(weight, f"{name}[{{}}]".format)
