@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skstruct.matrices import hstack, refuse_times, to_offsets
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 
 _KINDS = "expected strings, numbers or bools"
 _FROM_FRAME = 'SequenceBatch.from_frame(X, group="...") reads frames with one token a row'
@@ -47,8 +47,8 @@ def same_columns(frames, first=None):
         columns = list(frame.columns)
         first = first or (i, columns)
         if columns != first[1]:
-            raise ValueError(
-                f"The columns of sequence {i} differ from those of sequence {first[0]}."
+            raise DataError(
+                f"The columns of {{sequence}} {i} differ from those of {{sequence}} {first[0]}.", i
             )
     return first
 
@@ -63,10 +63,12 @@ def columns_of_sequences(sequences):
     for i, frame in frames:
         name = _column_of_strings(frame)
         if name is not None:
-            raise ValueError(
-                f"Sequence {i} is a data frame whose column {name!r} has strings. Pass its tokens "
-                'as dicts, frame.to_dict("records") (polars: to_dicts()), or all as one frame to '
-                "SequenceBatch.from_frame."
+            raise DataError(
+                "{place} is a data frame whose column {name!r} has strings. Pass its {token}s as "
+                'dicts, frame.to_dict("records") (polars: to_dicts()), or all as one frame to '
+                "SequenceBatch.from_frame.",
+                i,
+                name=name,
             )
     return None if first is None else names_of(first[1])
 

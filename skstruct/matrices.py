@@ -394,12 +394,17 @@ def as_matrix(X, name="X"):
 
 
 def refuse_times(X, name):
-    """Raise a ValueError for points in time and durations, which numpy would take for numbers."""
-    if X.dtype.kind in "mM":
-        raise ValueError(
-            f"{name} has values of the type {X.dtype}: make numbers of dates and durations, such "
-            "as days since a day."
-        )
+    """Raise a ValueError for points in time and durations, which numpy would take for numbers.
+
+    The error has the name of X, or the number of a sequence.
+    """
+    if X.dtype.kind not in "mM":
+        return
+    fact = (
+        f" has values of the type {X.dtype}: make numbers of dates and durations, such as days "
+        "since a day."
+    )
+    raise ValueError(name + fact) if isinstance(name, str) else DataError("{place}" + fact, name)
 
 
 def as_rows(sequence, i):
@@ -418,7 +423,7 @@ def as_rows(sequence, i):
         raise DataError(
             "{place} is not a matrix of numbers: its {token}s differ in length or type.", i
         ) from None
-    refuse_times(matrix, f"Sequence {i}")
+    refuse_times(matrix, i)
     return matrix
 
 
