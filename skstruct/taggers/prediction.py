@@ -177,7 +177,7 @@ class LinearChainMixin:
         return shape_predictions(proba, batch.offsets, format)
 
     def predict_nbest(
-        self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None
+        self, X, n_best=5, *, search="astar", beam_width=50, normalize="all", known=None, **others
     ) -> Any:
         """Predict the n best label sequences, with scores and probabilities.
 
@@ -198,6 +198,8 @@ class LinearChainMixin:
         known : sequences of labels, default=None
             As in `predict`. Only labellings that agree with these labels are returned, and "all"
             means all of those.
+        **others
+            None, as in `fit`.
 
         Returns
         -------
@@ -209,6 +211,8 @@ class LinearChainMixin:
         ValueError
             If a parameter is invalid, and as in `predict`.
         """
+        if others:
+            refuse_arguments("predict_nbest", others)
         plain = known is None and type(n_best) is type(beam_width) is int
         if plain and n_best == 1 <= beam_width and (search, normalize) == ("astar", "all"):
             found = self._best_of_few(X)
