@@ -40,7 +40,7 @@ def read_model(source, *, encoding="utf-8"):
     source : str, path-like or bytes
         The file, or its content.
     encoding : str, default="utf-8"
-        Encoding of the file, which is that of the training data.
+        Encoding of the file, which the training data has, too.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _as_pipeline(model):
 
 
 def _sorts_of_features(model, plain, templates):
-    """Names of the features of tokens, and of those of transitions."""
+    """Names of the features of tokens, and of transitions."""
     unigrams = [name for name in model.places if name[0] == "U"]
     _require(unigrams, "it has no features of tokens")
     conditioned = group_literals(templates, of_transitions=True)
@@ -190,7 +190,7 @@ def write_model(model, path, *, encoding="utf-8"):
     path : str or path-like
         Path of the file.
     encoding : str, default="utf-8"
-        Encoding of the file: that of the texts to tag.
+        Encoding of the file, and of the texts to tag.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def write_model(model, path, *, encoding="utf-8"):
 
     Notes
     -----
-    CRF++ has no biases. Those of labels become the feature ``U_BIAS`` of every token, those of
-    first and last labels the features ``U_EDGE:_B-1`` and ``U_EDGE2:_B+1``, which tokens at the
+    CRF++ has no biases. They become features: for labels ``U_BIAS`` of every token, and for
+    first and last labels ``U_EDGE:_B-1`` and ``U_EDGE2:_B+1``, which tokens at the
     ends have, and the template of the file has a line for each. With these lines, CRF++ takes a
     token ``_B-1`` or ``_B+1`` in the first column for an end; fit with ``fit_intercept=False`` if
     there are such. Transitions become the feature of the line ``B``. Weights are written in full
@@ -263,7 +263,6 @@ def _format_model(model):
 
 
 def _vectorizer_and_tagger(model):
-    """Vectoriser and tagger of a pipeline."""
     steps = [step for _, step in getattr(model, "steps", ())]
     if len(steps) != 2 or not isinstance(steps[0], LearningTemplateVectorizer):
         raise ValueError(

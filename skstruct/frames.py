@@ -213,7 +213,7 @@ class FrameConversions:
 
     @staticmethod
     def to_frame(values, frame, group, *, names="predicted"):
-        """Put labels or probabilities of sequences into a data frame beside that of the tokens.
+        """Put labels or probabilities of sequences into a data frame like the one of the tokens.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class FrameConversions:
         Raises
         ------
         ValueError
-            If the sequences of `values` and those of the frame differ in number or length, or
+            If the sequences of `values` and of the frame differ in number or length, or
             `names` has not one name for each column.
 
         Examples
@@ -336,7 +336,7 @@ def _read_features(frame, columns, wanted):
                 if str(name).startswith(f"{column}:"):
                     message += f" The values of {column!r} are not strings: convert them."
             raise ValueError(message)
-    # The column after all others, of zeros, is that of strings that do not occur.
+    # The column after all others, of zeros, is for strings that do not occur.
     columns = [position.get(name, len(names)) for name in wanted]
     return hstack([X, np.zeros((X.shape[0], 1))])[:, columns], wanted
 

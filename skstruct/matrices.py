@@ -241,7 +241,7 @@ def shared_ones(n, dtype):
 
 
 def are_ones(values):
-    """Return True if all values are one; at once for those of `shared_ones`."""
+    """Return True if all values are one; at once for `shared_ones`."""
     if values.strides == (0,) or len(values) == 0:
         return bool((values[:1] == 1).all())
     # Most other arrays differ among the first values, and are not compared in full.
@@ -258,7 +258,7 @@ def hstack(matrices):
     blocks = [(X.data, X.indices, X.indptr, s) for X, s in zip(matrices, starts, strict=True)]
     shape = (matrices[0].shape[0], sum(widths))
     merged = sp.csr_matrix(merge_rows(blocks, np.result_type(*matrices), shape[1]), shape=shape)
-    # The columns of a block come after those of all blocks before it.
+    # The columns of a block come after all blocks before it.
     merged.has_sorted_indices = all(X.has_sorted_indices for X in matrices)
     return merged
 

@@ -64,10 +64,10 @@ class SequenceBatch(FrameConversions):
     offsets : array-like of shape (n_sequences + 1,)
         Row number at which each sequence starts, and the number of rows at the end. Copied.
     feature_names : array-like of shape (n_features,), default=None
-        Names of the columns. Taggers keep them as ``feature_names_in_``. By default, those of the
-        columns if `X` is a data frame, and they are strings.
+        Names of the columns. Taggers keep them as ``feature_names_in_``. By default, a data frame's
+        names, if they are strings.
     transition_X : {ndarray, sparse matrix} of shape (n_rows, n_transition_features), default=None
-        Features of transitions: row ``t`` has those of the step from row ``t - 1`` to row ``t``.
+        Features of transitions: row ``t`` belongs to the step from row ``t - 1`` to row ``t``.
         Taggers learn a weight for each of them and each pair of labels. Rows of first tokens are
         ignored, but must be finite.
     keep_zeros : bool, default=False
@@ -159,7 +159,7 @@ class SequenceBatch(FrameConversions):
 
     @classmethod
     def _of_tokens(cls, tokens, feature_names, make):
-        """Batch whose matrix is that of the batch ``make()``, made when it is asked for.
+        """Batch with the matrix of the batch ``make()``, made when it is asked for.
 
         Making it takes most of the time for one sentence, and the taggers of this package need
         nothing but `tokens`, its `LooseRows`.
@@ -220,7 +220,7 @@ default=None
         sequences : iterable of {array-like, sparse matrix} of shape (length_i, n_features)
             All dense or all sparse, with the same columns.
         feature_names : array-like of shape (n_features,), default=None
-            Names of the columns. By default, those of the columns if sequences are data frames.
+            Names of the columns. By default, the names of the columns if sequences are data frames.
 
         Returns
         -------

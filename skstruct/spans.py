@@ -164,7 +164,7 @@ class SpanTaggerCV(AroundTagger):
     cv : int, cross-validation generator, iterable or None, default=None
         Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
     refit : bool, default=True
-        Fit the estimator on all data. Otherwise `estimator_` is that of the only split of `cv`.
+        Fit the estimator on all data. Otherwise `estimator_` is from the only split of `cv`.
     n_jobs : int, default=None
         Processes for the folds.
     store_cv_results : bool, default=False

@@ -145,7 +145,7 @@ def fit_stream(
         File in the format of skops, written after each round. If the file exists, learning goes on
         after the round that it holds, and comes to the same bits as without a break, provided that
         `batches` returns the same batches for the same epoch and `random_state` of the estimator is
-        not None. Vectoriser, `classes` and the parameters of the estimator must be those of before,
+        not None. Vectoriser, `classes` and the parameters of the estimator must be as before,
         but for parameters without an effect here and ``n_jobs``; so must `random_state`, where a
         RandomState instance counts by its state at the beginning.
     verbose : int, default=0
@@ -359,7 +359,6 @@ class _Loop:
         )
 
     def record_score(self, score):
-        """Record the score of a round."""
         self.history.amend(validation_score=score)
         # Of scores that are all NaN the first is the best one known.
         if (self._patience.is_best(score) or self._best is None) and self._keeps_best:
@@ -398,7 +397,7 @@ class _Loop:
         try:
             learnt._check_classes(classes, False)
         except ValueError as error:
-            raise ValueError(f"Checkpoint {path} is that of other classes: {error}") from None
+            raise ValueError(f"Checkpoint {path} has other classes: {error}") from None
         _copy_state(self._estimator, learnt)
         self.history, self._place = History(history), stored["place"]
         if self._keeps_best:
@@ -456,7 +455,7 @@ def _read_checkpoint(path, estimator, given):
     Raises
     ------
     ValueError
-        If the file is damaged or no checkpoint, or that of another stream; the message names the
+        If the file is damaged, no checkpoint, or another stream's; the message names the
         file, and the first difference.
     """
     try:
@@ -469,7 +468,7 @@ def _read_checkpoint(path, estimator, given):
     found = content["estimator"]
     if type(found) is not type(estimator):
         raise ValueError(
-            f"Checkpoint {path} is that of a {type(found).__name__}, not of a "
+            f"Checkpoint {path} belongs to a {type(found).__name__}, not to a "
             f"{type(estimator).__name__}. Remove it, or name another one."
         )
     _compare(content["given"], given, path)
@@ -490,7 +489,7 @@ def _check_state(estimator, best, history, place):
         and "validation_score" in history
         and best.n_iter_ in history["batches"]
     ):
-        raise ValueError("its best state is that of another estimator.")
+        raise ValueError("its best state belongs to another estimator.")
     last = [history[name][-1:].tolist() for name in ("batches", "epoch", "tokens")]
     if (
         last != [[estimator.n_iter_], [place["epoch"]], [place["tokens"]]]
@@ -509,7 +508,7 @@ def _describe(part):
     Returns
     -------
     found : dict
-        Hash and text of each parameter, but for those of `_MAY_CHANGE`, or of each public attribute
+        Hash and text of each parameter, but for `_MAY_CHANGE`, or of each public attribute
         where there is no ``get_params``; its type, and the names of the features that a vectoriser
         has learnt. Functions and classes count by their names, and generators of random numbers by
         their states. What cannot be pickled counts by its type.
@@ -534,7 +533,6 @@ def _describe(part):
 
 
 def _named(value):
-    """Hash and text of a value."""
     plain = _plain(value)
     try:
         digest = joblib.hash(plain)
@@ -573,11 +571,11 @@ def _compare(theirs, ours, path):
             before, now = (_pair(described.get(name)) for described in (known, params))
             if before[0] != now[0]:
                 raise ValueError(
-                    f"Checkpoint {path} is that of {'an' if part[0] in 'aeiou' else 'a'} {part} "
+                    f"Checkpoint {path} belongs to {'an' if part[0] in 'aeiou' else 'a'} {part} "
                     f"with {name}={before[1]}, not {now[1]}. Remove it, or name another one."
                 )
 
 
 def _pair(named):
-    """Hash and text; None for those of a missing parameter."""
+    """Hash and text of a parameter; None for both if it is missing."""
     return named if isinstance(named, list) and len(named) == 2 else (None, None)

@@ -124,7 +124,6 @@ def _write(path, cache, signatures):
 
 
 def main():
-    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder")
     parser.add_argument("--baselines", default="all", help="names, or all or best")

@@ -178,7 +178,7 @@ def forward(rows, length, factors, buffer, alpha, scale):
 
 @lean_jit
 def backward(rows, length, factors, buffer, alpha, scale, weight, counts):
-    """Turn the forward vectors into marginals in place, and collect those of transitions."""
+    """Turn the forward vectors into marginals in place, and collect the transitions'."""
     edges = factors.edges
     beta, q = buffer[0], buffer[1]
     for s in range(width(edges, length - 1)):

@@ -4,14 +4,14 @@ With many labels, most transitions never occur and have no weight, or are forbid
 into label ``j`` that is not *listed* has the score ``default[j]``, zero or minus infinity.
 
 The best label before ``j`` is a listed one, or the best of all labels that is not listed for ``j``:
-maxima are those of all transitions, to the last bit.
+maxima are over all transitions, to the last bit.
 
 With normalised forward probabilities ``a`` and factors ``m``, of which ``m_j`` is that of all
 transitions into label ``j`` that are not listed,
 
     sum_i a[i] m[i, j] = m_j (1 - sum_listed a[i]) + sum_listed a[i] m[i, j].
 
-Where the difference would cancel, the sum is taken term by term: sums are those of all transitions
+Where the difference would cancel, the sum is taken term by term: sums are over all transitions
 but for rounding.
 """
 
@@ -468,7 +468,7 @@ def place_leaving(edges, i, s):
 
 @factor.of(ListedFactors)
 def listed_factor(factors, t, i, s):
-    """Factor of a listed transition, or that of all others into the label."""
+    """Factor of a listed transition, or of all others into the label."""
     place = place_leaving(factors.edges, i, s)
     return factors.linear[place] if place >= 0 else factors.default[s]
 

@@ -80,7 +80,7 @@ def token_edges(chain, length):
 
 @score_edges.of(TransitionChain)
 def score_token_edges(chain, rows, first, last, edges):
-    """Write linear scores: transitions take the place of labels, their matrix that of biases."""
+    """Write linear scores: transitions take the place of labels, their matrix replaces biases."""
     bias = chain.transition.reshape(chain.transition.size)
     scores = edges.log.reshape(edges.log.shape[0], bias.shape[0])
     linear_scores(rows.transitions, first + 1, last, chain.transition_weights, bias, scores[1:])

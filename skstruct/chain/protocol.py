@@ -12,7 +12,7 @@ A chain is up to three records of arrays, and members of the families below for 
 
 Programmes run over *states*, numbered from zero at each token. A state is a label, or whatever else
 determines its label: a pair of labels, a label and an age. The states that can precede a state,
-its *sources*, are a range of those of the token before. ``t`` counts tokens from zero, and
+its *sources*, are a range of the states of the token before. ``t`` counts tokens from zero, and
 transitions lead from token ``t - 1`` into token ``t``, so ``t`` is at least one for them.
 
 Edges **need** three members: `width`, `sources` and `score`. Where states are not labels, they need
@@ -90,13 +90,13 @@ def n_states(edges, length):
 
 @creating
 def state_rows(edges, scores, length):
-    """Scores of states, from those of labels: the same array where states are labels."""
+    """Scores of states, made from the labels': the same array where states are labels."""
     return scores
 
 
 @creating
 def alpha_rows(edges, marginals, length):
-    """Array for the marginals of states: that of the labels where states are labels."""
+    """Array for the marginals of states: the labels' where states are labels."""
     return marginals
 
 
@@ -303,7 +303,7 @@ def pending(factors, t, i, s):
 
 @family
 def finish(factors, counts):
-    """Multiply counts by what `collect` has left out."""
+    """Multiply counts by what `collect` leaves out; see `pending`."""
 
 
 # ------------------------------------------------------------------------------- weights of a model
@@ -326,7 +326,7 @@ def score_edges(chain, rows, first, last, edges):
 def chain_factors(chain):
     """Factors of the weights of a model, made in Python for calls of kernels.
 
-    Their arrays are writable as those of a fit are, so that kernels are compiled once for both. A
+    Their arrays are writable as in a fit, so that kernels are compiled once for both. A
     field ``forbids`` is True if some labellings are impossible.
     """
     raise TypeError(f"{type(chain).__name__} has no chain_factors, which weights need.")

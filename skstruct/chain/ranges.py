@@ -35,7 +35,7 @@ def decode_best(rows, offsets, first, last, chain, labels):
 def decode_marginals(rows, offsets, first, last, chain, factors, marginals, log_partition):
     """Write node marginals (n_rows, n_labels) and log-partitions (n_sequences,) of a range.
 
-    ``factors`` are those of the transitions that all tokens share, from `chain_factors`.
+    ``factors`` belong to the transitions that all tokens share, from `chain_factors`.
     """
     length, n_labels = longest(offsets, first, last), chain.intercept.shape[0]
     scores, scale = np.empty((length, n_labels)), np.empty(length)

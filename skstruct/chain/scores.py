@@ -17,7 +17,6 @@ class Rows(NamedTuple):
     data: np.ndarray  # (nnz,) values, or (0,) when all are one
 
     def sets(self):
-        """Rows of each set of features."""
         return (self,)
 
     def map(self, function):
@@ -34,7 +33,6 @@ class TransitionRows(NamedTuple):
     transitions: Rows  # rows of first tokens are never read
 
     def sets(self):
-        """Rows of the features of tokens, and of those of transitions."""
         return Rows(*self[:-1]), self.transitions
 
     def map(self, function):
@@ -148,7 +146,6 @@ def mean_cost(cost, gold, node):
 
 @lean_jit
 def path_score(scores, length, edges, labels):
-    """Score of one label sequence."""
     total = 0.0
     for t in range(length):
         total += scores[t, labels[t]]

@@ -40,7 +40,6 @@ def search_nbest(search, scores, length, edges, labels, path_scores):
 
 @search_nbest.of(AStarSearch)
 def search_with_astar(search, scores, length, edges, labels, path_scores):
-    """Search exactly."""
     return astar_nbest(scores, length, edges, labels.shape[0], labels, path_scores)
 
 

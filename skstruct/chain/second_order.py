@@ -352,7 +352,7 @@ def pair_most_sources(edges, length):
 
 @n_steps.of(SecondOrder)
 def pair_n_steps(edges, length):
-    """Number of pairs, twice: those of the second token have rows of their own."""
+    """Number of pairs, twice: at the second token, pairs have rows of their own."""
     return 2 * n_states(edges, length)
 
 
@@ -393,7 +393,7 @@ def tabulate_triples(first, log, pairs):
 def differ_widely(first, pairs, high, low):
     """Return True if scores into a label differ by more than `MAX_SPREAD_OF_PAIRS`.
 
-    ``high`` and ``low`` are those of the triples into each pair, in the order of first labels.
+    ``high`` and ``low`` belong to the triples into each pair, in the order of first labels.
     Forbidden pairs differ widely from all others.
     """
     k = first.shape[0]
@@ -517,7 +517,7 @@ def pair_zero_counts(edges, length):
 
 @inner_lean_jit
 def add_to_pairs(pairs, counts):
-    """Add the count of each triple to that of its last two labels."""
+    """Add the count of each triple to the count of its last two labels."""
     of_pairs = counts.first.reshape(counts.first.size)
     for q in range(counts.log.shape[0]):
         of_pairs[pairs.last[q]] += counts.log[q]

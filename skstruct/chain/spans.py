@@ -11,7 +11,7 @@ vector less what goes on, and ``end`` the backward vector less what goes on: of 
 those between few labels of a type have to be visited. Where a difference would cancel, the sum is
 taken term by term.
 
-The sum of all spans of a type from a token on that are at least so long bounds that of each: a
+The sum of all spans of a type from a token on that are at least so long bounds each one's: a
 search goes on until this is below the least probability asked for. Spans with one start exclude
 each other, so that there are few.
 """
@@ -76,7 +76,7 @@ class Task(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Sets of spans that do not overlap, up to each token; the first axis is that of thresholds.
+    """Sets of spans that do not overlap, up to each token; the first axis is of thresholds.
 
     Of the spans that end before a token, the last axis has the best one, and the best one of
     another type: a chunk of some types cannot follow one of the same type at once.

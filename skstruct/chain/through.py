@@ -1,7 +1,7 @@
 """Best labellings that pass each label of a token: max-marginals.
 
-The best score of a labelling through a state is that of the best prefix that ends with it, plus
-that of the best suffix after it,
+The best score of a labelling through a state is the score of the best prefix that ends with it,
+plus the score of the best suffix after it,
 
     b_t[i] = max_s m[i, s] + e_{t+1}[s] + b_{t+1}[s],
 
@@ -104,7 +104,7 @@ def best_suffixes(states, edges, length, token):
 
 @inner_lean_jit
 def rank_states(chosen, n, rank, counts, ranked):
-    """Replace the ranks of states by those of states before: by what follows, then by number."""
+    """Rank the states before: by what follows, then by number."""
     n_ranks = counts.shape[0] - 1
     for r in range(n_ranks + 1):
         counts[r] = 0

@@ -22,7 +22,7 @@ def best_prefixes(rows, length, edges):
 
 @inner_lean_jit
 def extend_prefixes(rows, length, edges, buffer, best):
-    """Replace each score by that of the best prefix, given the workspace."""
+    """Replace each score by the best prefix's, given the workspace."""
     for t in range(1, length):
         step_max(edges, buffer, t, rows[t - 1], best)
         for s in range(width(edges, t)):

@@ -158,7 +158,7 @@ def _read_predictions(files, layout):
     """Sequences and predictions: the last two columns, or two entries of JSON lines."""
     label, columns = -2 if layout.label is None else layout.label, layout.columns or [-1]
     if len(columns) > 1:
-        raise click.UsageError("Without -m, --columns names one column, that of the predictions.")
+        raise click.UsageError("Without -m, --columns names one column, the predictions.")
     sequences = read_all(files, layout._replace(label=label, columns=columns))
     y_pred = [_predicted(sequence) for sequence in sequences]
     gold = chain.from_iterable(sequence.y for sequence in sequences)
@@ -190,7 +190,6 @@ def _predicted(sequence):
 
 
 def _scores_of_choices(model, sequences):
-    """Score of a reranker."""
     X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
     with errors_name_lines(sequences):
         score = model.estimator.score(X, y, baseline_score=baselines_of(sequences))

@@ -63,7 +63,6 @@ def _columns(names):
 
 
 def _sentence_column(name):
-    """Number of a column, or its name in the header."""
     return int(name) if name.lstrip("-").isdecimal() else name
 
 
@@ -181,7 +180,7 @@ def warn_of_columns(sequence, layout):
     if n_columns not in (layout.width, layout.width - 1):
         warnings.warn(
             f"{sequence.where()}: {n_columns} columns, but the model was trained on "
-            f"{layout.width}, that of the label included. A line is for one token, whose columns "
+            f"{layout.width}, the label's included. A line is for one token, whose columns "
             "have the same order as in training; --columns names others, and --tokenizer reads "
             "plain text.",
             stacklevel=2,

@@ -66,7 +66,6 @@ class Commands(click.Group):
     """The commands, in the order of their use."""
 
     def list_commands(self, ctx):
-        """Return the names of the commands."""
         return list(self.commands)
 
     def resolve_command(self, ctx, args):

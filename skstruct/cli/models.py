@@ -92,7 +92,6 @@ _READERS = {
 
 
 def _reader_of(path):
-    """Reader of a model file."""
     with os_errors_name(path), open(path, "rb") as file:
         head = file.read(4)
     if head in _READERS:

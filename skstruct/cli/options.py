@@ -44,7 +44,6 @@ class NewFile(click.ParamType):
         self._allow_dash = allow_dash
 
     def convert(self, value, param, ctx):
-        """Return the path."""
         if value == "-" and not self._allow_dash:
             self.fail("a model is not written to standard output; name a file.", param, ctx)
         try:
@@ -102,7 +101,6 @@ class Name(click.Choice):
     """One of some names, in any case; an error suggests the most similar one."""
 
     def convert(self, value, param, ctx):
-        """Return the known name."""
         names = self.choices
         return find_name(value, names) or self.fail(
             f"{value!r} is not one of {', '.join(names)}.{did_you_mean(value, names)}"

@@ -65,7 +65,6 @@ class Log(io.TextIOBase):
         self._quiet, self._since = quiet, time.perf_counter()
 
     def write(self, text):
-        """Write text; return its length."""
         try:
             if sys.stderr is not None:
                 sys.stderr.write(text)
@@ -77,7 +76,6 @@ class Log(io.TextIOBase):
         return len(text)
 
     def say(self, line):
-        """Write a line."""
         if not self._quiet:
             print(line, file=self)
 

@@ -142,7 +142,7 @@ def read_texts(path, layout, tokenizer):
 
 
 def write_text(sequence, answer, layout, scheme):
-    """Text with its chunks, those of the answer's labels or its spans.
+    """Text with its chunks, as the answer's labels or its spans tell them.
 
     Chunks are in brackets with their types; in JSON lines they are "spans" of characters,
     and candidates are "candidates".

@@ -89,7 +89,7 @@ def tag(files, model, output, output_dir, batch_size, jobs, tokenizer, layout, *
 
     With --n-best, a line "# rank probability" precedes each labelling, in CoNLL-U "# n_best = rank
     probability". With --marginals, the probability of each label follows it in a column of its own,
-    and in MISC in CoNLL-U. With --spans, labels are those of the chunks that are more probable than
+    and in MISC in CoNLL-U. With --spans, labels mark the chunks that are more probable than
     --threshold, and the probability of its chunk follows each label; JSON lines get "spans".
 
     With --candidates, a line "# candidate start end type probability" for each candidate precedes

@@ -233,7 +233,7 @@ def _appended(line, label, fields, layout):
         # Separators at the end stand for empty columns.
         return layout.separator.join([line.rstrip(" "), label, *fields])
     separator = "\t" if "\t" in line else " "
-    # Other blanks, such as those of East Asian text, are tokens.
+    # Other blanks, such as in East Asian text, are tokens.
     return separator.join([line.rstrip(" \t\f\v"), label, *fields])
 
 

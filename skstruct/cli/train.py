@@ -78,7 +78,7 @@ _CHECKED = 200
     "--features",
     type=click.Choice(["auto", "words", "template", "none"]),
     default="auto",
-    help="words: those of WordVectorizer. template: those of TemplateVectorizer's default. none: "
+    help="words: as from WordVectorizer. template: TemplateVectorizer's default. none: "
     "each column is a feature. auto: words, or none where JSON lines have feature dicts.",
 )
 @click.option(

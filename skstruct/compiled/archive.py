@@ -99,7 +99,7 @@ def _member(name):
 
 
 def write_archive(path, codes):
-    """Write an archive; the same code makes the same bytes.
+    """Write an archive, with the same bytes for the same code.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def interrupts_deferred():
         yield
         return
     # A kernel that another one calls is compiled in the context of that one: the handler before is
-    # then that of the outer context.
+    # then the outer context's.
     pending = []
     signal.signal(signal.SIGINT, lambda *interrupt: pending.append(interrupt))
     try:

@@ -69,7 +69,7 @@ def _read_sources():
     """Files of all modules with kernels, by name, and the hash of the text of all kernels.
 
     The hash is None if the sources cannot be read. numba itself looks at the file of a function,
-    and not at those of the functions that it calls.
+    and not at the files of functions that it calls.
     """
     files, texts = {}, []
     try:

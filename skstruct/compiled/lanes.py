@@ -119,7 +119,6 @@ else:
             self.builder.store(value, address).align = 8
 
         def spread(self, number, vector=_BLOCK):
-            """Broadcast a number to all lanes."""
             nothing = ir.Constant(vector, ir.Undefined)
             first = ir.Constant(ir.IntType(32), 0)
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -131,7 +130,7 @@ else:
             return self.builder.fadd(total, product, flags=_FUSED)
 
         def larger(self, x, y):
-            """Elementwise maximum; that of `y` where `x` is NaN."""
+            """Elementwise maximum; `y` where `x` is NaN."""
             return self.builder.select(self.builder.fcmp_ordered(">", x, y), x, y)
 
         def largest_lane(self, block):

@@ -47,7 +47,6 @@ _release = types.ExternalFunction("Py_DecRef", types.void(_ADDRESS))
 
 @inner_lean_jit
 def type_of(value):
-    """Address of the type of an object."""
     kind = _type_of(value)
     _release(kind)
     return kind

@@ -47,7 +47,6 @@ def add_scaled(x, step, d, out):
 
 @lean_jit
 def squared_distance(a, b):
-    """Squared distance of two vectors."""
     s0 = s1 = s2 = s3 = 0.0
     n = a.shape[0]
     for i in range(n // 4):
@@ -177,7 +176,7 @@ def add_matrix(matrix, out):
 
 @lean_jit
 def sort_rows(indptr, columns, values):
-    """Drop negative columns and sort those of each row, in place.
+    """Drop negative columns and sort each row's, in place.
 
     Parameters
     ----------

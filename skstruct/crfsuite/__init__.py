@@ -1,6 +1,6 @@
 """CRFsuite: drop-in replacements for its Python packages, and its model files.
 
-``CRF`` replaces the one of ``sklearn_crfsuite``; ``Tagger`` and ``Trainer`` replace those of
+``CRF`` replaces the one of ``sklearn_crfsuite``; ``Tagger`` and ``Trainer`` replace the ones of
 ``pycrfsuite``. Neither package has to be installed.
 """
 

@@ -231,7 +231,6 @@ def stopping_rule(params):
 
 
 def _read(params):
-    """Algorithm, and the values of its parameters."""
     algorithm = params.get("algorithm")
     algorithm = "lbfgs" if algorithm is None else algorithm_named(algorithm)
     own = {parameter.ours: parameter for parameter in PARAMETERS[algorithm]}

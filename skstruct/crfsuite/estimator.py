@@ -57,9 +57,9 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     num_memories : object, default=None
         No effect.
     epsilon : float, default=None
-        "lbfgs": stop when the norm of the gradient is at most this times that of the weights, or
-        times 1 if that is less; None means 1e-5. "ap", "pa" and "arow": stop when the mean loss of
-        a sequence is less; None means 0.
+        "lbfgs": stop when the norm of the gradient is at most this times the norm of the weights,
+        or times 1 if that is less; None means 1e-5. "ap", "pa" and "arow": stop when the mean loss
+        of a sequence is less; None means 0.
     period : int, default=None
         Number of iterations over which `delta` is measured; None means 10, 0 never. No effect on
         "l2sgd".
@@ -456,7 +456,6 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         return pick
 
     def _forget(self):
-        """Drop the caches."""
         for name in self._derived_state:
             self.__dict__.pop(name, None)
         return self
@@ -472,7 +471,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         if self._estimator is not None and set(self._labels) != set(
             self._estimator.classes_.tolist()
         ):
-            raise ValueError("the labels differ from those of the estimator.")
+            raise ValueError("the labels differ from the estimator's.")
         if not isinstance(self.model_filename, (str, bytes, os.PathLike, type(None))):
             raise ValueError("model_filename is not a path.")
 

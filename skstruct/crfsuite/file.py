@@ -112,7 +112,7 @@ def _select(weights, kind, n_sources, n_labels):
     """Pairs that the weights of one kind belong to, and their values."""
     chosen = weights[weights["kind"] == kind]
     exist = np.all(chosen["source"] < n_sources) and np.all(chosen["target"] < n_labels)
-    _check(exist, "a weight is that of an attribute or label that does not exist")
+    _check(exist, "a weight belongs to an attribute or label that does not exist")
     joined = np.stack([chosen["source"], chosen["target"]], axis=1).astype(np.int64)
     return joined, chosen["value"].astype(np.float64)
 
@@ -144,7 +144,6 @@ def _check(valid, complaint):
 
 
 def _decode_names(data, place, n, what):
-    """Names with the numbers 0, 1, ..., n - 1, as bytes."""
     _check(place + _FIRST_RECORD <= len(data), f"the table of {what}s starts after the end")
     name, size, _, order, _, backward = _TABLE_HEADER.unpack_from(data, place)
     _check(name == _TABLE_MAGIC, f"expected the table of {what}s, found {name!r}")
@@ -333,7 +332,6 @@ def _mix(state):
 
 
 def _final_hash(a, b, c):
-    """Hash from the final state."""
     turns = ((c, b, 14), (a, c, 11), (b, a, 25), (c, b, 16), (a, c, 4), (b, a, 14), (c, b, 24))
     for x, y, bits in turns:
         x ^= y

@@ -26,7 +26,7 @@ def _flatten(y):
     return list(chain.from_iterable(y))
 
 
-# Scores, and the options that they take by position, which those of scikit-learn do not.
+# Scores, and the options that they take by position, as scikit-learn's do not.
 _SCORES = {
     metrics.accuracy_score: (),
     metrics.precision_score: (),
@@ -94,7 +94,7 @@ def install():
     """Let programs that import ``pycrfsuite`` or ``sklearn_crfsuite`` use this package.
 
     After the call, ``import pycrfsuite`` and ``import sklearn_crfsuite`` give modules with all
-    names of these packages, whose classes are those of `skstruct.crfsuite`. The packages need not
+    names of these packages, whose classes are in `skstruct.crfsuite`. The packages need not
     be installed; if they were imported before, later imports give the new modules. Call it before
     importing the program.
 

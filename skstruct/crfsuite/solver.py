@@ -13,7 +13,7 @@ from skstruct.crfsuite.model import chain_from_model
 from skstruct.learning.solver import Complaint, Solution
 from skstruct.utils.messages import DataError
 
-# Attributes are named by numbers: those of columns, and three more, for the biases of all, first
+# Attributes are named by numbers: of columns, and three more, for the biases of all, first
 # and last tokens.
 _N_BIASES = 3
 

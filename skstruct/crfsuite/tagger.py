@@ -65,7 +65,7 @@ class _Sequence:
     def __init__(self, estimator, xseq=None, store=None):
         self.estimator, self.store = estimator, store
         if store is not None:
-            # The columns are those of this vectoriser, whatever becomes of the estimator.
+            # The columns belong to this vectoriser, whatever becomes of the estimator.
             self._vectorizer = estimator.vectorizer_
             return
         xseq = read_sequence(xseq)
@@ -81,7 +81,6 @@ class _Sequence:
         return count_sequences(self.X[0]) if self.store is None else int(self.X.offsets[-1])
 
     def labels(self):
-        """The best labels."""
         labels = []
         # A copy, of which other threads know nothing.
         if self.store and answer(self.estimator, None, bytearray(self.store), [labels]):

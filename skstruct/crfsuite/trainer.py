@@ -320,7 +320,6 @@ class BaseTrainer:
         self._report(log, "end", storing_messages(counts, perf_counter() - start))
 
     def _report(self, log, event, messages, *details):
-        """Pass on the messages of an event."""
         for message in messages:
             self.message(message)
 
@@ -402,7 +401,6 @@ class Trainer(BaseTrainer):
         self._text += message
 
     def _report(self, log, event, messages, *details):
-        """Pass on the messages of an event, and call its method."""
         if event == "start":
             self.logparser, self._text = replace(log, iterations=[]), ""
         if event == "iteration":
@@ -415,7 +413,6 @@ class Trainer(BaseTrainer):
             getattr(self, f"on_{event}")(text, *details)
 
     def _print(self, text, *details):
-        """Print the text of the messages."""
         print(text, end="")
 
     on_start = on_featgen_progress = on_featgen_end = on_prepared = on_prepare_error = _print
@@ -524,7 +521,7 @@ class TrainingLog:
 
     def __setstate__(self, state):
         try:
-            # The state may be that of python-crfsuite's log, where the last iteration is stored.
+            # The state may come from python-crfsuite's log, where the last iteration is stored.
             self.__dict__.update({k: v for k, v in state.items() if k != "last_iteration"})
             self.iterations = [
                 _change(entry, _read_fraction, lambda score: LabelScore(*score))

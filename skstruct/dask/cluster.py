@@ -59,7 +59,7 @@ class Cluster:
         self._calls, self._is_direct = DirectCalls(client), True
 
     def close(self):
-        """Close all connections but that of the client."""
+        """Close all connections but the client's."""
         self._calls.close()
 
     def map(self, function, shards, shared=None, *, keep=False):
@@ -73,7 +73,7 @@ class Cluster:
         ----------
         function : callable
             A function of a module. A ValueError that it raises gets the number of the shard;
-            of several, that of the first shard is raised.
+            of several, the first shard's is raised.
         shards : list or iterator of tuples
             Arguments of each shard. Those that are results of earlier calls with `keep` are passed
             on by the workers themselves. Those that are delayed are computed on the workers, and

@@ -50,7 +50,7 @@ def read_conll(
         blocks of about equal size, each a partition, at the next empty line: no sequence is cut.
         By default, each file is a partition. Compressed files cannot be cut.
     compression : str or None, default="infer"
-        Compression that `fsspec` knows, by default that of the suffix. Gzipped files are recognised
+        Compression that `fsspec` knows, by default told by the suffix. Gzipped files are recognised
         by their content.
     storage_options : dict, default=None
         Options of the file system, such as credentials.
@@ -186,7 +186,6 @@ class _Pieces:
 
 
 def _read_file(file, parameters):
-    """Tokens and labels of a file."""
     # A copy, because threads of a worker may share the object.
     with copy(file) as opened:
         return read_columns(_Pieces(_name(file), _pieces(opened)), **parameters)

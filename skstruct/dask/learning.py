@@ -77,7 +77,7 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
 def read_shards(tagger, workers, parts, vectorizer, classes):
     """Read all partitions, and set the features and labels of a tagger.
 
-    The parameters are those of `learn`.
+    The parameters are as in `learn`.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def merge_classes(found):
         for i, shard in enumerate(found)
         if shard.classes
     }
-    _require_same(kinds, "The labels of partition {} are {}, but those of partition {} {}.")
+    _require_same(kinds, "The labels of partition {} are {}, but in partition {} they are {}.")
     check_number(len(classes))
     return label_array(sorted(classes))
 
@@ -337,7 +337,7 @@ def merge_columns(found, vectorizer):
         for i, shard in enumerate(found)
         if shard.n_sequences
     }
-    message = "The features of partition {} are {}, but those of partition {} {}."
+    message = "The features of partition {} are {}, but in partition {} they are {}."
     if _require_same(kinds, message) == "numbers":
         return _number_columns(found, kinds)
     names = [unpack_strings(shard.columns) if shard.n_sequences else [] for shard in found]
@@ -390,7 +390,7 @@ def _merge_templates(found, vectorizer):
     parts = {i: shard.templates for i, shard in enumerate(found) if shard.templates is not None}
     _require_same(
         {i: part.n_columns_ for i, part in parts.items()},
-        "Tokens of partition {} have {} column(s), but those of partition {} have {}.",
+        "Tokens of partition {} have {} column(s), but in partition {} they have {}.",
     )
     names = {i: names_in(part) for i, part in parts.items()}
     if names := {i: of_part.tolist() for i, of_part in names.items() if of_part is not None}:

@@ -50,7 +50,7 @@ class Summary(NamedTuple):
     templates : LearningTemplateVectorizer or None
         Vectoriser that has learnt features by a template, if the partition has tokens.
     n_features : int or None
-        Number of columns; None where the driver unites those of all partitions, and in a partition
+        Number of columns; None where the driver unites all partitions', and in a partition
         without sequences.
     frequency : ndarray
         Number of tokens with each feature.
@@ -197,7 +197,6 @@ def _places(kept):
 
 
 def reads_labels(vectorizer):
-    """Return True for a vectoriser that learns from labels."""
     return bool(getattr(vectorizer, "label_statistics", False))
 
 

@@ -1,7 +1,7 @@
 """The objective of a CRF whose sequences are in shards: sums taken by workers, added in order.
 
 A shard has the weights of its own features alone, and of all transitions and biases. Its sums have
-the same bits as those of a range of sequences in one process.
+the same bits as a range of sequences in one process.
 """
 
 from itertools import repeat
@@ -99,7 +99,7 @@ class ShardedLikelihood:
         """Yield the positions of each shard, and the result of a function for it.
 
         Results are added in the order of the shards, and not kept: of many shards, few are in
-        memory at the same time. `direct` is that of `iterate`.
+        memory at the same time. `direct` is as in `iterate`.
         """
         largest = self.dtype.itemsize * max(map(len, self.positions))
         together = _TOGETHER if largest <= _SMALL else 1
@@ -132,7 +132,7 @@ class ShardedObjective(Objective):
 class _ShardedAscent:
     """Epochs of dual-free coordinate ascent by all shards at the same time (Ma et al., 2015).
 
-    Attributes are those of `skstruct.learning.ascent.DualFreeAscent`.
+    Attributes are as in `skstruct.learning.ascent.DualFreeAscent`.
     """
 
     def __init__(self, likelihood, free, l2, l1, states):
@@ -207,18 +207,15 @@ class Positions:
         return self._n_state + self._size - self._bounds[-1]
 
     def as_array(self):
-        """Return all positions, ascending."""
         return np.concatenate([positions for _, positions in self._parts()])
 
     def take(self, vector, dtype):
-        """Copy the entries of a vector."""
         entries = np.empty(len(self), dtype)
         for part, positions in self._parts():
             entries[part] = vector[positions]
         return entries
 
     def add(self, values, vector):
-        """Add values to the entries of a vector."""
         for part, positions in self._parts():
             vector[positions] += values[part]
 
@@ -291,7 +288,7 @@ class _State(NamedTuple):
     """State of a shard after an epoch of ascent."""
 
     memory: Memory  # None if it would be too large
-    positions: np.ndarray  # of its weights in those of all shards
+    positions: np.ndarray  # of its weights among all shards'
     change: _Change  # its proposal
 
 

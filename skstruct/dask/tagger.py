@@ -96,7 +96,7 @@ class DaskTagger(Persistent, BaseEstimator):
     The solvers "sag", "oeg" and "crfsuite", other taggers, transition features,
     ``class_weight="balanced"``, and ``early_stopping`` without a validation set are refused. The
     order in which an online learner visits the sequences of a shard is drawn from `random_state`,
-    the number of the shard and that of the epoch.
+    the numbers of the shard and the epoch.
 
     References
     ----------

@@ -108,7 +108,7 @@ def read_annotations(path, *, format="auto", text_key="text", parts="raise", ove
 
     brat, Label Studio and Dataturks store the words of a span beside its offsets. Where these do
     not agree, the tool may have counted the code units of UTF-16, or line ends of Windows as one
-    character, or those of Unix as two. If one such way of counting fits all spans of a text, the
+    character, or of Unix as two. If one such way of counting fits all spans of a text, the
     spans are corrected. Blanks and line ends are not compared: brat stores a blank for a line end.
     A span of brat with several parts is read if only blanks and line ends are between them.
 
@@ -272,7 +272,7 @@ def _read_brat(path, text_key):
     if not paths:
         raise ValueError(f"{path} has no .ann file.")
     for file in paths:
-        # Offsets count every character of the text, those of line ends too.
+        # Offsets count every character of the text, line ends too.
         text = read_text(file.with_suffix(".txt"), keep_mark=True)
         spans = [
             _span_of_line(line.removesuffix("\r"), f"{file}, line {number}")
@@ -391,7 +391,6 @@ def _span_of_parts(start, end, kind, stored, where):
 
 
 def _write_doccano(path, texts, spans, text_key):
-    """Write a line for each text."""
     if text_key in _SPAN_KEYS:
         raise ValueError(f"text_key={text_key!r} is a key of the spans; choose another one.")
     lines = [
@@ -403,7 +402,7 @@ def _write_doccano(path, texts, spans, text_key):
 
 # Label Studio
 
-# Keys of a task's annotations; the second is that of versions before 1.0.
+# Keys of a task's annotations; the second is from versions before 1.0.
 _TASK_KEYS = ("annotations", "completions")
 # Predictions of a model count only in files without annotations.
 _PREDICTIONS = "predictions"
@@ -416,7 +415,7 @@ _UNREAD = "have predictions, but no annotation; they are read as without spans"
 _BARE = "have no annotation; they are read as without spans"
 _PREDICTED = "have predictions of a model alone; these are read as spans"
 _CANCELLED = "have annotations that were all cancelled, skipped or rejected, and were left out"
-_ELSEWHERE = "have spans, but all of another text than that of text_key"
+_ELSEWHERE = "have spans, but all of another text than text_key"
 
 
 def _read_label_studio(path, text_key):
@@ -544,14 +543,14 @@ def _spans_of_value(value, where):
 
 
 def _spans_of_text(regions, data, text_key, where):
-    """Spans of this text, without those of other texts of the task."""
+    """Spans of this text, one of several in the task."""
     found = []
     for name, spans in regions.items():
         key = _field(name, spans, data, text_key)
         if key is None and len(regions) > 1 and not any(span.stored for span in spans):
             raise ValueError(
                 f"{where} has spans of several objects ({', '.join(map(repr, regions))}), and "
-                f"neither the name nor a text tells whether those of {name!r} are of {text_key!r}."
+                f"neither the name nor a text tells whether {name!r} belongs to {text_key!r}."
             )
         if key in (None, text_key):
             found += spans
@@ -570,7 +569,6 @@ def _field(name, spans, data, text_key):
 
 
 def _write_label_studio(path, texts, spans, text_key):
-    """Write a task for each text."""
     tasks = []
     for text, found in zip(texts, spans, strict=True):
         results = [

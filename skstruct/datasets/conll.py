@@ -639,7 +639,7 @@ class TokenLines(dict):
 def _resolved(columns, label, sentence, width, where, advice):
     """Resolve columns to numbers from 0, in files with `width` columns.
 
-    Returns the column of the label, those of the tokens, that of the sentences, and whether tokens
+    Returns the columns of the label, the tokens and the sentences, and whether tokens
     are strings.
     """
 

@@ -37,7 +37,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
         The file, in UTF-8; plain or gzipped.
     columns : str or sequence of str, default="form"
         Columns of a token: "id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps"
-        or "misc", or those of CoNLL-U Plus, such as "parseme:mwe". Tokens are str for one name,
+        or "misc", or columns of CoNLL-U Plus, such as "parseme:mwe". Tokens are str for one name,
         tuples of str for a sequence of names.
     label : str or None, default="upos"
         Column of the label; None for no labels.
@@ -52,7 +52,7 @@ def read_conllu(path_or_file, *, columns="form", label="upos"):
     Raises
     ------
     ValueError
-        If a name is not that of a column, or a line has another number of columns, separated by
+        If a name is no column, or a line has another number of columns, separated by
         tabs; the message names the file and the line.
     OSError
         If the file cannot be opened.
@@ -174,13 +174,12 @@ def _relabelled(line, column, label, where):
 
 
 def _all_lines(source):
-    """Name and lines of a source."""
     with open_line_blocks(source, None) as (name, blocks):
         return name, [line for block in blocks for line in block]
 
 
 def _columns_of(lines):
-    """Names of the columns: those of a line "# global.columns", or of CoNLL-U."""
+    """Names of the columns: from a line "# global.columns", or as in CoNLL-U."""
     found = _GLOBAL(lines[0]) if lines else None
     return COLUMNS if found is None else tuple(found[1].lower().split())
 

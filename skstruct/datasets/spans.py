@@ -301,8 +301,8 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     y : sequence of sequences of str
         Labels of the tokens.
     source : str, default=None
-        Scheme that they are in, one of those of `target`. By default the one that the fewest labels
-        break; labels without prefixes are those of "runs".
+        Scheme that they are in, one of the choices of `target`. By default the one that the fewest
+        labels break; labels without prefixes are "runs".
 
         Labels of chunks may be written in other ways, if all are written alike: with another
         separator or none, the letter behind the type, in small letters or as a word, such as
@@ -325,7 +325,7 @@ def convert_labels(y, *, source=None, target, repair="raise"):
     ------
     ValueError
         If a label is not one of the source's, or is None; or breaks it, or cannot be shown in
-        "runs", and `repair` is "raise"; or if labels may be types, or those of chunks that are
+        "runs", and `repair` is "raise"; or if labels may be types, or mark chunks and are
         written in another way, such as ``B_LOC`` alone, and `source` is not given.
 
     See Also
@@ -464,7 +464,7 @@ def labels_to_ids(labels, names):
 
 
 def _replaced(rows, table, kinds, what, fault):
-    """Replace values by those of a table; an error names the first that is not in it."""
+    """Look values up in a table; an error names the first that is not in it."""
     for i, row in enumerate(rows):
         for t, value in enumerate(row):
             if not isinstance(value, kinds) or value not in table:

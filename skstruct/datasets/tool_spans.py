@@ -151,7 +151,7 @@ def _places(text, wide, ends, shift):
 
 
 def _recounted(spans, places):
-    """Convert a tool's offsets to those of characters; None if one lies within a character."""
+    """Convert a tool's offsets to offsets of characters; None if one lies within a character."""
     if not all(offset in places for span in spans for part in span.parts for offset in part):
         return None
     return [
@@ -176,7 +176,6 @@ def has_gaps(text, span):
 
 
 def _covered(text, span):
-    """Text of the parts of a span."""
     return " ".join(text[start:end] for start, end in span.parts)
 
 

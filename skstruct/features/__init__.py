@@ -1,6 +1,6 @@
 """Vectorisers of feature dicts, attribute strings and word vectors.
 
-`dicts` is the entry: `SequenceVectorizer` makes a batch of feature dicts. `embeddings` has that of
+`dicts` is the entry: `SequenceVectorizer` makes a batch of feature dicts. `embeddings` makes one of
 word vectors, `union` combines the outputs of several vectorisers, `rows` applies transformers of
 scikit-learn to tokens, and `mixin` checks the features of the estimators' input. `tokens` reads
 dicts and attribute strings, and `columns` tuples. `base` has what the vectorisers have in common.

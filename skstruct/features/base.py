@@ -91,7 +91,7 @@ def names_in(vectorizer):
 
 
 def keep_names_in(vectorizer, names):
-    """Keep the names of the columns of data frames; None forgets those of an earlier fit."""
+    """Keep the names of the columns of data frames; None forgets an earlier fit's."""
     vars(vectorizer).pop("feature_names_in_", None)
     if names is not None:
         vectorizer.feature_names_in_ = np.array(names, dtype=object)

@@ -274,7 +274,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         return _read_few(self.known_codes(), X, self.dtype)
 
     def known_codes(self):
-        """Columns of the attributes, and those of keys and values that were seen since the fit."""
+        """Columns of the attributes, and of keys and values that were seen since the fit."""
         vocabulary, codes = self.vocabulary_, vars(self).get("_last_codes")
         if codes is None or codes.vocabulary is not vocabulary:
             codes = self._last_codes = KnownCodes(vocabulary, max(_MOST_VALUES, len(vocabulary)))

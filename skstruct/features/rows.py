@@ -67,7 +67,7 @@ class TokenTransformer(
     Notes
     -----
     The sequences stay as they are, and so does `transition_X`. Zeros that the output stores are
-    kept if those of the input were, see `SequenceBatch`: scaling and selecting keep them, while
+    kept if the input's were, see `SequenceBatch`: scaling and selecting keep them, while
     what makes new columns has none.
 
     Examples
@@ -110,8 +110,8 @@ class TokenTransformer(
             Labels of the tokens, for transformers that need them, such as `SelectKBest`. Tokens
             whose label is None are left out then.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights of the sequences, for transformers that take weights: each token has that of
-            its sequence.
+            Weights of the sequences, for transformers that take weights: each token has its
+            sequence's.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class TokenTransformer(
         Returns
         -------
         batch : SequenceBatch
-            The same sequences with other columns, which have names if those of X and the
+            The same sequences with other columns, which have names if the columns of X and the
             transformer have.
 
         Raises
@@ -188,7 +188,7 @@ class TokenTransformer(
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns of the input; by default those of `fit`.
+            Names of the columns of the input; by default from `fit`.
 
         Returns
         -------
@@ -218,7 +218,7 @@ def _as_batch(X):
 
 
 def _own_rows(X):
-    """Rows for a transformer, which may not change those of the batch."""
+    """Rows for a transformer, which may not change the batch's."""
     if not sp.issparse(X):
         return read_only(X)
     # Compiled code of others takes neither a number that is repeated without memory nor a view.

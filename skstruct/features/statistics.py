@@ -415,7 +415,6 @@ class _Training(NamedTuple):
     weights: np.ndarray
 
     def counts(self, rows=True):
-        """`Counts` of some of the rows, by default of all."""
         rows = np.flatnonzero((self.kinds >= 0) & (self.weights > 0) & rows)
         shape, codes = (len(self.words), len(self.types)), self.codes[rows]
         weights = sp.csr_matrix((self.weights[rows], (codes, self.kinds[rows])), shape=shape)

@@ -263,7 +263,7 @@ class _OtherKey(Exception):
 
 
 class _Values(dict):
-    """Codes of the values of a key; those of values other than 1 are less than `NO_COLUMN`.
+    """Codes of the values of a key: less than `NO_COLUMN` for values other than 1.
 
     Half of the values of the tutorials' features are False, so zero has a code of its own; `_split`
     tells it from other numbers.
@@ -376,7 +376,6 @@ class NewCodes(_Codes):
         return lambda text: self._number()
 
     def codes(self, names):
-        """Numbers of names."""
         return map(self._named.__getitem__, names)
 
     def take_names(self):
@@ -418,7 +417,6 @@ class KnownCodes(_Codes):
         return lambda text: get(f"{key}:{text}", NO_COLUMN)
 
     def codes(self, names):
-        """Columns of names."""
         return map(self.vocabulary.get, names, repeat(NO_COLUMN))
 
     def read(self, tokens, limit):
@@ -484,7 +482,7 @@ class LooseRows(NamedTuple):
 class Stream:
     """Sequences being read into a CSR matrix.
 
-    Takes four bytes for each attribute while reading, and those of its value unless all are 1.
+    Takes four bytes for each attribute while reading, and its value's unless all are 1.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     Every transformer gets the same sequences, and their columns are stacked horizontally: for
     example features by templates and word vectors. Parameters of the transformers are set and
-    searched like those of the steps of a pipeline: ``union__embeddings__column``.
+    searched as in a pipeline: ``union__embeddings__column``.
 
     Parameters
     ----------

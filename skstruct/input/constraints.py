@@ -160,7 +160,7 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
         Names of the labels.
     possible : Constraint
     known : bool, default=False
-        The labels are those that predictions have to agree with, and not those of training.
+        The labels are what predictions have to agree with, and are not learnt from.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def no_labelling(sequence, known, possible):
 def check_completable(known, offsets, classes, possible):
     """Raise an error if no possible labelling agrees with the known labels of a sequence.
 
-    The parameters are those of `check_decoded` and `check_labelling`.
+    The parameters are as in `check_decoded` and `check_labelling`.
     """
     check_labelling(known, offsets, classes, possible)
     if np.all(known >= 0):

@@ -93,7 +93,7 @@ def _read_array(label_cost, names):
 def _read_pairs(label_cost, names):
     code_of = {name: code for code, name in enumerate(names)}
     cost = np.zeros((len(names), len(names)))
-    # Costs of pairs replace that of all missed names, so they are read after it.
+    # Costs of pairs replace the cost of all missed names, so they are read after it.
     for key, value in sorted(label_cost.items(), key=lambda item: item[0] != _MISSED):
         if not isinstance(value, Real):
             raise ValueError(f"label_cost is {short_repr(value)} for {key!r}, which is no number.")

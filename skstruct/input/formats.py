@@ -239,7 +239,7 @@ def encode_labels(y, batch, format, classes=None, *, sample_weight=None, name="y
     classes : ndarray of shape (n_classes,), default=None
         Sorted classes. By default, the labels that occur.
     sample_weight : ndarray of shape (n_sequences,), default=None
-        Weights of the sequences. Labels of those of weight 0 may be any, and are taken as unknown.
+        Weights of the sequences. With weight 0, labels may be any, and are taken as unknown.
     name : str, default="y"
         Name of the labels in messages.
     partial : bool, default=False
@@ -381,7 +381,6 @@ def _flatten_sequences(y, offsets, name, partial):
 
 
 def _label_lists(y, n_sequences, name):
-    """A list of labels for each sequence."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
     y = _as_list(y.to_numpy() if is_frame(y) else y)

@@ -1,4 +1,4 @@
-"""Scale of features and weights: too large to compute with, or so large that no others count.
+"""Checks of the scale of features and weights, which may be too large to compute with.
 
 Biases and transitions are features of value one, whatever the scale of the others.
 """
@@ -105,7 +105,6 @@ def advise_scaling(rows, names=None):
 
 
 def _name(rows, entry, names):
-    """Name of the feature of an entry, or its number."""
     column = int(rows.indices[entry])
     return column if names is None else short_repr(names[column])
 

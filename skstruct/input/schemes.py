@@ -79,7 +79,7 @@ _SPELLINGS = (
 
 
 class Spelling(NamedTuple):
-    """Way in which labels of chunks are written that are not those of the schemes."""
+    """Way in which labels of chunks are written in place of the schemes' own."""
 
     standard: dict  # labels as schemes have them, by the labels that were found
     odd: list  # labels that are not written in this way
@@ -91,23 +91,23 @@ class Spelling(NamedTuple):
         seen, label = max(changed, key=lambda pair: len(pair[1]))
         if not self.is_certain:
             return (
-                f"Labels such as {seen!r} may be those of chunks, {label!r}, or types: "
+                f"Labels such as {seen!r} may mark chunks, {label!r}, or types: "
                 "skstruct.datasets.convert_labels rewrites them with source='IOB2', or another "
                 "scheme; source='runs' takes each run of a label as a chunk."
             )
         if self.odd:
             return (
-                f"Labels such as {seen!r} are those of chunks, but {self.odd[0]!r} is not written "
+                f"Labels such as {seen!r} mark chunks, but {self.odd[0]!r} is not written "
                 f"like them. Correct it; skstruct.datasets.convert_labels makes {label!r} of them."
             )
         return (
-            f"Labels such as {seen!r} are those of chunks, which are written {label!r}: "
+            f"Labels such as {seen!r} mark chunks, which are written {label!r}: "
             "skstruct.datasets.convert_labels(y, target='IOB2').labels rewrites them."
         )
 
 
 def spelling_of(labels):
-    """Way in which labels of chunks are written, where it is not that of the schemes.
+    """Way in which labels of chunks are written, where it is not the schemes' own.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def spelling_of(labels):
     Returns
     -------
     spelling : Spelling or None
-        None for labels of schemes, and for all that are not clearly, or likely, those of chunks.
+        None for labels of schemes, and for all that do not clearly, or likely, mark chunks.
     """
     labels = sorted(set(labels) - {None}, key=str)
     if not all(isinstance(label, str) for label in labels) or are_of_schemes(labels):
@@ -182,7 +182,7 @@ def _outside(labels):
 
 
 def rewritten(y, spelling):
-    """Labels of sequences as schemes have them, for those of a spelling; None stays."""
+    """Labels of sequences as schemes write them, in place of a spelling; None stays."""
     standard = {None: None, **spelling.standard}
     return [[standard.get(label, label) for label in labels] for labels in y]
 
@@ -247,7 +247,6 @@ def split_label(label):
 
 
 def belongs(label, name):
-    """Return True for a label of a scheme."""
     if not isinstance(label, str):
         return False
     letter = label.partition("-")[0]
@@ -275,7 +274,7 @@ def odd_labels(labels):
 
 
 def are_chunk_labels(labels):
-    """Return True if labels are those of chunks with types, such as B-NP, I-NP and O."""
+    """Return True if labels mark chunks with types, such as B-NP, I-NP and O."""
     return (
         are_of_schemes(labels)
         and not any(label.startswith("O-") for label in labels)
@@ -284,7 +283,7 @@ def are_chunk_labels(labels):
 
 
 def are_segment_letters(labels):
-    """Return True if labels are those of segments without types: B, and I, M, E or L, alone."""
+    """Return True if labels mark segments without types: B, and I, M, E or L, alone."""
     found = set(labels)
     return "B" in found and bool(found & set("IMEL")) and found <= {*LETTERS, OUTSIDE}
 
@@ -301,7 +300,7 @@ def allowed_labels(labels, name):
     Returns
     -------
     transition : ndarray of shape (n_labels, n_labels), dtype bool
-        True where the label of the column may follow that of the row.
+        True where the label of the column may follow the row's.
     start, end : ndarray of shape (n_labels,), dtype bool
         True for labels that may come first, and last.
     """
@@ -345,7 +344,7 @@ def infer_scheme(y):
     Raises
     ------
     ValueError
-        If a label is not a string, or labels are those of chunks in another spelling.
+        If a label is not a string, or labels mark chunks in another spelling.
     """
     pairs = _pairs(y)
     wrong = next((a for pair in pairs for a in pair if not isinstance(a, (str, type(None)))), None)
@@ -425,7 +424,7 @@ def labels_of_spans(spans, length, scheme):
 
 
 def write_chunk(labels, start, end, kind, name):
-    """Write the labels of a chunk into a list that has those of the chunks before it."""
+    """Write the labels of a chunk into a list, after the chunks before it."""
     scheme = scheme_named(name)
     if scheme is None:
         labels[start:end] = [kind] * (end - start)

@@ -52,7 +52,7 @@ class TrainingSet(NamedTuple):
         return TrainingSet(rows, read_only(offsets), self.labels[kept], weight, token_weight)
 
     def weight_of_tokens(self):
-        """Weight of each token, that of its sequence included."""
+        """Weight of each token, its sequence's included."""
         weight = np.repeat(self.sample_weight, np.diff(self.offsets))
         return weight * self.token_weight if len(self.token_weight) else weight
 
@@ -60,7 +60,7 @@ class TrainingSet(NamedTuple):
 def as_rows(X):
     """Convert a dense or CSR matrix to the layout of the kernels.
 
-    Values that are all one, as those of most text features, are not stored.
+    Values that are all one, as in most text features, are not stored.
     """
     X = as_csr(X)
     if X.shape[1] > _MOST_COLUMNS:
@@ -249,7 +249,7 @@ def read_sample_weight(sample_weight, n_sequences, name="sample_weight"):
         _refuse_invalid(weight[None], lambda _: name)
         weight = np.full(n_sequences, weight)
     elif weight.shape != (n_sequences,):
-        # The third argument is that of lengths in other libraries.
+        # The third argument is lengths in other libraries.
         like = ""
         if weight.ndim == 1 and weight.sum() == n_sequences:
             like = " Lengths of sequences belong to X: SequenceBatch.from_lengths(X, lengths)."

@@ -178,7 +178,7 @@ def _history(estimator):
         return _history(estimator.best_estimator_)
     if hasattr(estimator, "steps"):
         return _history(estimator.steps[-1][1])
-    # The drop-in for sklearn-crfsuite has that of its tagger.
+    # The history of the drop-in for sklearn-crfsuite is its tagger's.
     inner = getattr(estimator, "estimator_", None)
     history = getattr(estimator, "history_", getattr(inner, "history_", None))
     if history is None:

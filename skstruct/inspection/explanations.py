@@ -393,13 +393,13 @@ def best_by_label(tagger, batch, token, codes=None):
     batch : SequenceBatch
     token : int
     codes : list of int, default=None
-        Codes of the labels. By default those of all; if there are none, only scores are computed.
+        Codes of the labels. By default all; if there are none, only scores are computed.
 
     Returns
     -------
     scores : ndarray of shape (n_codes,)
         Minus infinity where no labelling is possible.
-        With an empty list of `codes`, those of all labels.
+        With an empty list of `codes`, of all labels.
     paths : ndarray of shape (n_codes, length)
         Codes of the labels.
     """

@@ -9,7 +9,7 @@ MOST_NUMBERS = 12
 
 
 def new_axes(ax, what, **figure):
-    """Return the axes given, or those of a new figure, and the figure that they are in.
+    """Return the axes given, or new ones, and their figure.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def panels(ax, what, n_panels, size):
         return [bounding], bounding
     if bounding.get_subplotspec() is None:
         raise ValueError(
-            f"ax cannot be divided into {n_panels} panels: pass axes of a grid, such as those of "
+            f"ax cannot be divided into {n_panels} panels: pass axes of a grid, such as from "
             "plt.subplots, or one for each panel."
         )
     grid = bounding.get_subplotspec().subgridspec(n_rows, n_columns)

@@ -31,7 +31,7 @@ class FittedTagger(NamedTuple):
     steps: object = None
 
     def transform(self, X):
-        """Turn the X of the estimator into that of the tagger."""
+        """Turn the X of the estimator into the tagger's."""
         return X if self.steps is None else self.steps.transform(X)
 
     def coef(self):
@@ -42,7 +42,7 @@ class FittedTagger(NamedTuple):
     def feature_names(self):
         """Names of the features, ``x0``, ``x1`` and so on where they have none.
 
-        They are those of the tagger's input, or else those that the steps before it return.
+        They come from the tagger's input, or else from the steps before it.
         """
         names = getattr(self.tagger, "feature_names_in_", None)
         return self._names(names, "get_feature_names_out", self.tagger.n_features_in_)
@@ -138,7 +138,7 @@ def codes_of(labels, classes, what):
 
 
 def order_of_labels(labels):
-    """Positions of labels, those of a chunk type side by side."""
+    """Positions of labels, each chunk type side by side."""
     if not are_chunk_labels(labels):
         return np.arange(len(labels))
     return np.array(sorted(range(len(labels)), key=lambda k: (labels[k][2:], labels[k])))

@@ -79,10 +79,10 @@ class SequenceProbabilityDisplay:
         index : int, default=0
             Number of the sequence to show.
         tokens : array-like of str of shape (length,), default=None
-            Texts of its tokens. By default those of `X`, if its tokens are str or begin with one;
+            Texts of its tokens. By default taken from `X`, if its tokens are str or begin with one;
             otherwise their numbers.
         **options : object
-            Options of :meth:`from_predictions`: `labels`, `min_probability`, `ax` and those of
+            Options of :meth:`from_predictions`: `labels`, `min_probability`, `ax` and what goes to
             :meth:`plot`.
 
         Returns
@@ -216,7 +216,6 @@ class SequenceProbabilityDisplay:
         return self
 
     def _places(self, labels):
-        """Positions of the labels that are shown."""
         rows = {label: row for row, label in enumerate(self.labels)}
         return range(len(labels)), [rows.get(label, np.nan) for label in labels]
 
@@ -299,10 +298,10 @@ class CalibrationDisplay(_CalibrationDisplay):
         label : str or int, default=None
             With "token", the probability of this label at every token instead.
         name : str, default=None
-            Name in the legend; by default that of the class, with the kind of the probabilities.
+            Name in the legend; by default the class, with the kind of the probabilities.
         **options : object
             Options of :meth:`sklearn.calibration.CalibrationDisplay.from_predictions`:
-            ``n_bins=5``, ``strategy="uniform"``, ``ref_line=True``, ``ax=None`` and those of a
+            ``n_bins=5``, ``strategy="uniform"``, ``ref_line=True``, ``ax=None`` and options of a
             line.
 
         Returns
@@ -470,7 +469,7 @@ class LabelConfusionDisplay(_SequenceConfusion):
         y_true, y_pred : label sequences
             Correct and predicted labels. Tokens whose true label is None are left out.
         labels : array-like, default=None
-            Labels to show, in this order. By default all, those of a chunk type side by side.
+            Labels to show, in this order. By default all, each chunk type side by side.
         normalize : {"true", "pred", "all"}, default=None
             Show shares of the rows, the columns, or of all tokens.
         **options : object

@@ -104,7 +104,7 @@ class TaggedText:
         gold : sequences of labels, default=None
             Right labels, as of :meth:`from_predictions`.
         tokens : list of list of str, default=None
-            Texts of the tokens. By default those of `X`, if its tokens are str or begin with one;
+            Texts of the tokens. By default taken from `X`, if its tokens are str or begin with one;
             otherwise their numbers.
         n_best : int, default=3
             Labellings to list; with 1 only the best is shown.

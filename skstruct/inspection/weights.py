@@ -161,7 +161,6 @@ def feature_weights(estimator, *, labels=None, n_features=None):
 
 
 def _strongest(estimator, labels, n_features):
-    """Label, names and weights of its strongest features."""
     check_count("n_features", n_features, none=True)
     fitted = find_tagger(estimator)
     classes, coef, names = fitted.tagger.classes_.tolist(), fitted.coef(), fitted.feature_names()
@@ -179,7 +178,7 @@ def _strongest(estimator, labels, n_features):
 
 @set_module("skstruct.inspection")
 class TransitionDisplay:
-    """Heat map of the weights of label pairs; those of triples are not shown.
+    """Heat map of the weights of label pairs; triples are not shown.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -228,9 +227,9 @@ class TransitionDisplay:
         estimator : estimator
             A fitted tagger, or a Pipeline or search that ends in one.
         labels : array-like, default=None
-            Labels to show, in this order. By default all, those of a chunk type side by side.
+            Labels to show, in this order. By default all, each chunk type side by side.
         include_ends : bool, default=False
-            Add a row with the weights of first labels, and a column with those of last labels.
+            Add a row with the weights of first labels, and a column for last labels.
         ax : matplotlib Axes, default=None
             Where to plot; by default a new figure.
         **options : object
@@ -291,16 +290,16 @@ class TransitionDisplay:
 
 @set_module("skstruct.inspection")
 def transition_weights(estimator, *, labels=None, include_ends=False):
-    """Table of the weights of label pairs, without those of triples.
+    """Table of the weights of label pairs, without triples.
 
     Parameters
     ----------
     estimator : estimator
         A fitted tagger, or a Pipeline or search that ends in one.
     labels : array-like, default=None
-        Labels to list, in this order. By default all, those of a chunk type side by side.
+        Labels to list, in this order. By default all, each chunk type side by side.
     include_ends : bool, default=False
-        Add a row with the weights of first labels, and a column with those of last labels.
+        Add a row with the weights of first labels, and a column for last labels.
 
     Returns
     -------

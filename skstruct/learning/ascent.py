@@ -4,12 +4,12 @@ The method is SDCA without duality (Shalev-Shwartz, 2016), with an estimated ste
 
 The weights are conjugate to the stored marginals of all sequences, ``w = sum_i s_i (F(gold) - E_i
 F) / l2``, as in `skstruct.learning.sdca`. A visit moves the marginals of one sequence towards
-those of the current weights. The step size is estimated rather than searched for: were the dual
+the current weights'. The step size is estimated rather than searched for: were the dual
 objective a parabola on the way, with the slope ``a`` at 0 and ``-b`` at 1, its maximum would be at
 ``a / (a + b)``. The share ``b`` of the weights is computed as if no two tokens had a feature in
 common. The share ``a`` of the entropy is summed over tokens, which overestimates it where tokens
 depend on each other. Therefore the steps of a sequence become shorter when its marginals are
-further from those of the weights than at its last visit.
+further from the weights' than at its last visit.
 
 With an L1 penalty the conjugate vector is shrunk: each weight is its entry moved towards zero by
 ``l1 / l2``, and zero where it is smaller (proximal SDCA; Shalev-Shwartz and Zhang, 2014). State
@@ -97,7 +97,7 @@ class Memory(NamedTuple):
     # (n_sequences, n_listed), summed over each sequence, or (n_rows, n_labels**2) where transitions
     # have features; or (n_sequences, n_labels**2 + n_triples).
     transition: np.ndarray
-    divergence: np.ndarray  # (n_sequences,), of the stored marginals from those of the weights
+    divergence: np.ndarray  # (n_sequences,), of the stored marginals from the weights'
     loss: np.ndarray  # (n_sequences,), negative log-likelihood
     caution: np.ndarray  # (n_sequences,), one minus the share of the estimated step
 
@@ -118,7 +118,7 @@ class DualFreeAscent:
     random_state : RandomState instance, default=None
         Source of the orders of the sequences. By default, of a fixed seed.
     visited : bool, default=False
-        The memory is that of an earlier epoch.
+        The memory comes from an earlier epoch.
     run : callable, default=None
         From `skstruct.utils.parallel.range_runner`. With more than one range, two threads visit
         sequences at the same time; the result depends on that, and on nothing else.
@@ -400,7 +400,6 @@ def prefetch_part(array, first, last):
 
 @inline_jit
 def shrink_biases(chain, threshold, out):
-    """Shrink the biases."""
     for j in range(chain.intercept.shape[0]):
         out.intercept[j] = shrink(chain.intercept[j], threshold)
         out.start[j] = shrink(chain.start[j], threshold)
@@ -419,7 +418,7 @@ def change_of_nodes(features, first, gold, found, kept, terms):
     """Divergence and squared distance of two node marginals, given as differences from gold.
 
     The divergence is a quadratic approximation of the sum of both relative entropies. The distance
-    is that of the expected features. Terms are stored before they are summed, so that the compiler
+    is between the expected features. Terms are stored before they are summed, so that the compiler
     works on several at a time.
 
     Parameters
@@ -504,7 +503,6 @@ def move_tokens(features, first, found, kept, share, factor, least, weights):
 
 @inline_jit
 def add_free(node, chain, free):
-    """Add changes to the free biases."""
     n_labels = node.shape[1]
     for t in range(node.shape[0]):
         for j in range(n_labels):
@@ -580,7 +578,7 @@ def token_count_rows(edges, counts, length):
 
 @count_rows.of(SecondOrder)
 def pair_count_rows(edges, counts, length):
-    """View of the counts of pairs, to which those of triples are added, then of triples."""
+    """View of the counts of pairs, to which triples are added, then of triples."""
     add_to_pairs(edges.pairs, counts)
     return counts.both.reshape((1, counts.both.size))
 
@@ -660,7 +658,6 @@ def add_to_token_features(chain, features, change, first, last):
 
 @inner_lean_jit
 def shrink_matrix(transition, threshold, out):
-    """Shrink a matrix of transitions."""
     for i in range(transition.shape[0]):
         for j in range(transition.shape[1]):
             out[i, j] = shrink(transition[i, j], threshold)
@@ -673,7 +670,6 @@ def shrink_transitions(shrunk, chain, threshold):
 
 @shrink_transitions.of(Chain, TransitionChain)
 def shrink_dense(shrunk, chain, threshold):
-    """Shrink the matrix of transitions."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
 
 
@@ -693,14 +689,12 @@ def shrink_of_tokens(shrunk, chain, features, first, last, threshold):
 
 @shrink_transitions.of(SecondOrderChain)
 def shrink_pairs(shrunk, chain, threshold):
-    """Shrink the weights of pairs and triples."""
     shrink_matrix(chain.transition, threshold, shrunk.transition)
     shrink_matrix(chain.triple, threshold, shrunk.triple)
 
 
 @shrink_transitions.of(ListedChain)
 def shrink_listed(shrunk, chain, threshold):
-    """Shrink the weights of listed transitions."""
     leaving = shrunk.listed.leaving
     for i in range(shrunk.transition.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):

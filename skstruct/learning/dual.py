@@ -5,7 +5,7 @@ and the marginals ``nu`` of some weights, ``mu = eta nu + (1 - eta) gold``, with
 sequences (equation 21, with ``nu`` for the uniform distribution). It must be small where ``nu`` is
 far from the optimum, as the conjugate weights would be large.
 
-Stored transition marginals, usually in single precision, are not exactly those of any distribution:
+Stored transition marginals, usually in single precision, fit no distribution exactly:
 the marginals of a token computed from its two neighbours differ slightly. For the gap (equation 11)
 they are therefore read as the conditional probabilities of a Markov chain, whose exact entropy,
 marginals and expected features are computed in double precision. The gap is then one between a true
@@ -275,7 +275,7 @@ def possible_transitions(chain):
 
 @inner_lean_jit
 def read_chain(stored, possible, node, joint):
-    """Compute the joint marginals of two tokens, and those of the second, from the first."""
+    """Compute the joint marginals of two tokens, and the second's, from the first's."""
     n_labels = node.shape[1]
     for j in range(n_labels):
         node[1, j] = 0.0
@@ -303,7 +303,6 @@ def read_first(stored, possible, start, node):
 
 @inner_lean_jit
 def normalise(node):
-    """Normalise the marginals of a token."""
     total = 0.0
     for p in node:
         total += p
@@ -315,7 +314,7 @@ def normalise(node):
 def conjugate_sum(problem, first, last, dual, out):
     """Compute entropies of the sequences ``first:last``; add ``sum_i s_i (F(gold) - E F)``.
 
-    The node marginals become those of the Markov chains. Weights of minus infinity in ``out`` mark
+    The node marginals become the Markov chains'. Weights of minus infinity in ``out`` mark
     what is impossible, and stay.
 
     Returns

@@ -1,7 +1,7 @@
 """The epoch of all online learners: score a sample, apply the rule, change the weights.
 
 Families leave open what differs. A `rule` fills in how the features of labellings differ, for the
-class of its settings (those of the online taggers, and of "sgd" in `online`). `learn` changes the
+class of its settings (of an online tagger, or of "sgd" in `online`). `learn` changes the
 weights so, for the class of the state: by a step, which is here, or each by its variance (`arow`).
 `change` walks through the transitions that have a count, for the class of their scores; it knows
 neither rule nor state, so all rules learn with all kinds of chains.
@@ -127,7 +127,6 @@ def add_lagged(d, step, total, weights, average, lag):
 
 @inner_lean_jit
 def clear_difference(length, difference):
-    """Set the differences to zero."""
     for t in range(length):
         for j in range(difference.shape[1]):
             difference[t, j] = 0.0
@@ -143,7 +142,7 @@ def add_contrast(edges, gold, labels, weight, difference, counts):
 def add_weighted_contrast(edges, gold, labels, weight, token_weight, first, difference, counts):
     """Add the contrast of two labellings weighted by token; transitions take the smallest weight.
 
-    ``token_weight`` has those of all rows, or none; the sample begins at row ``first``. Where both
+    ``token_weight`` has one for each row, or none; the sample begins at row ``first``. Where both
     labellings agree nothing is added, so rounding leaves no trace: tokens with a difference of
     exactly zero are skipped later.
     """
@@ -195,7 +194,6 @@ def scaled_edges(chain, rows, sample, scale, edges):
 
 @scaled_edges.of(Chain)
 def scaled_dense_edges(chain, rows, sample, scale, edges):
-    """Write the scaled matrix."""
     for i in range(edges.log.shape[0]):
         for j in range(edges.log.shape[1]):
             edges.log[i, j] = scale * chain.transition[i, j]
@@ -236,7 +234,6 @@ def most_changed(chain):
 
 @most_changed.of(TransitionChain, GrowingChain)
 def most_transitions_changed(chain):
-    """Number of all transitions."""
     return chain.transition.size
 
 
@@ -254,7 +251,7 @@ def settle_counts(edges, gold, difference, counts, codes):
 
 @settle_counts.of(SecondOrder)
 def settle_pair_counts(edges, gold, difference, counts, codes):
-    """Add the counts of triples to those of pairs."""
+    """Add the counts of triples to the pairs'."""
     add_to_pairs(edges.pairs, counts)
     return 0
 
@@ -283,7 +280,6 @@ def change(edges, counts, step):
 
 @change.of(Dense)
 def change_dense(edges, counts, step):
-    """Change the matrix of transitions."""
     change_matrix(step, counts)
 
 
@@ -295,7 +291,6 @@ def change_of_tokens(edges, counts, step):
 
 @change.of(SecondOrder)
 def change_pairs(edges, counts, step):
-    """Change the matrices of triples and pairs."""
     chain, lag, variance, where = step.chain, step.lag, step.variance, edges.pairs.triple
     weights, behind = chain.triple.reshape(chain.triple.size), lag.triple.reshape(lag.triple.size)
     variances = variance.triple.reshape(variance.triple.size)
@@ -347,7 +342,6 @@ def shrink_more(chain, scale):
 
 @shrink_more.of(SecondOrderChain)
 def shrink_triples(chain, scale):
-    """Multiply the weights of triples by a scale."""
     multiply(chain.triple, scale)
 
 
@@ -536,7 +530,6 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
 
 @inline_jit
 def longest_sample(samples):
-    """Length of the longest of some samples."""
     length = np.int64(0)
     for s in range(samples.shape[0]):
         length = max(length, samples[s, 1] - samples[s, 0])
@@ -578,7 +571,6 @@ def finish_sample(schedule, state):
 
 @lean_jit
 def shrink(chain, scale):
-    """Multiply all weights by a scale."""
     multiply(chain.weights, scale)
     multiply(chain.transition, scale)
     for j in range(chain.intercept.shape[0]):
@@ -624,7 +616,6 @@ def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, s
 
 @change_row.of(Step)
 def step_row(step, d, weights, lag, variance):
-    """Add the step times the differences."""
     add_lagged(d, step.size, step.progress[TOTAL], weights, step.lag.weights.shape[0] > 0, lag)
 
 

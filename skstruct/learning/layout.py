@@ -41,7 +41,6 @@ class StateFeatures(NamedTuple):
     full_from: int  # rows that start here or later are full
 
     def sets(self):
-        """Features of each set."""
         return (self,)
 
 
@@ -56,7 +55,6 @@ class TransitionStateFeatures(NamedTuple):
     transitions: StateFeatures  # first tokens have none
 
     def sets(self):
-        """Features of tokens, and of transitions."""
         return StateFeatures(*self[:-1]), self.transitions
 
 
@@ -135,7 +133,6 @@ def observe(rows, labels, weight, n_features, n_labels):
 
 
 def _labelled(rows, labels):
-    """Return the rows with a label, and their labels."""
     kept = np.flatnonzero(labels >= 0)
     return (rows, labels) if len(kept) == len(labels) else (take_rows(rows, kept), labels[kept])
 
@@ -289,8 +286,8 @@ def point_to_rows(rows, layout):
 def write_pointers(rows, place, width, widths, indptr, places, data):
     """Replace features by the starts of their rows; drop what changes no score and no gradient.
 
-    That is features without a weight, and occurrences with the value 0: that of a feature that is
-    False, such as half of those of sklearn-crfsuite's tutorial. If all other values are one, none
+    That is features without a weight, and occurrences with the value 0, which stands for
+    False: half of the features in sklearn-crfsuite's tutorial. If all other values are one, none
     is kept. The features of a token are sorted by decreasing width, which makes the ends of rows
     predictable for the processor.
 
@@ -352,7 +349,7 @@ def copy_rows(theta, place, short_labels, weights, pack):
 
 
 def sum_observed(observed, n_labels):
-    """Make one entry of all those of a feature and a label: as many as there are weights.
+    """Make one entry of all entries of a feature and a label: as many as there are weights.
 
     Parameters
     ----------
@@ -466,7 +463,6 @@ def without_first_tokens(rows, offsets):
 
 
 def squared(features):
-    """Square the values of features."""
     first, *more = (part._replace(data=np.square(part.data)) for part in features.sets())
     return type(features)(*first, *more)
 
@@ -551,7 +547,6 @@ def add_state_gradient(features, difference, n_labels, first, last, gradient):
 
 @inner_lean_jit
 def squared_feature_norm(features, t):
-    """Squared norm of the features of a token."""
     a, b = features.indptr[t], features.indptr[t + 1]
     if features.data.shape[0] == 0:
         return np.float64(b - a)

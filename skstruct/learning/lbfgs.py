@@ -150,7 +150,7 @@ class Curvature:
             self.scale = 1.0 / (self.rho[self.order[0]] * product)
 
     def add_penalty(self, more):
-        """Make the pairs those of an objective whose L2 penalty is stronger by `more`.
+        """Adapt the pairs to an objective whose L2 penalty is stronger by `more`.
 
         They stay exact: the gradient then changes by ``more * s`` more along a step ``s``.
         """
@@ -165,7 +165,6 @@ class Curvature:
         self.order = kept
 
     def forget(self):
-        """Drop the pairs."""
         self.order, self.scale = [], 1.0
 
 
@@ -607,7 +606,7 @@ class PenaltyPath:
 
 
 def separate_minimum(objective, l2, settings, run):
-    """Find a minimum without regard to those of other penalties.
+    """Find a minimum, whatever other penalties gave.
 
     With an L1 penalty they are of no use. Where labels are unknown, the objective has many minima,
     and the one found should not depend on other penalties.

@@ -142,7 +142,6 @@ class Likelihood:
 
     @property
     def n_tokens(self):
-        """Number of tokens."""
         return len(self.labels)
 
     @property
@@ -248,7 +247,6 @@ def nll_gradient(
 
 @inner_lean_jit
 def add_bias_scores(chain, length, out):
-    """Add the biases to the scores of one sequence."""
     for t in range(length):
         for j in range(out.shape[1]):
             out[t, j] += chain.intercept[j]
@@ -296,7 +294,6 @@ def write_edges(chain, features, first, last, edges):
 
 @write_edges.of(TransitionChain)
 def write_token_edges(chain, features, first, last, edges):
-    """Write linear scores."""
     n_transitions = chain.transition.size
     scores = edges.log.reshape(edges.log.shape[0], n_transitions)
     bias = chain.transition.reshape(n_transitions)
@@ -317,13 +314,11 @@ def add_gold(out, counts, t, gold, weight):
 
 @add_gold.of(Chain)
 def add_dense_gold(out, counts, t, gold, weight):
-    """Add to the matrix."""
     out.transition[gold[t - 1], gold[t]] += weight
 
 
 @add_gold.of(TransitionChain)
 def add_token_gold(out, counts, t, gold, weight):
-    """Add to the counts of a token."""
     counts[t, gold[t - 1], gold[t]] += weight
 
 
@@ -362,13 +357,12 @@ def add_counts(factors, counts, out):
 
 @add_counts.of(DenseFactors)
 def add_dense_counts(factors, counts, out):
-    """Add a matrix."""
     add_matrix(counts, out.transition)
 
 
 @add_counts.of(PairFactors)
 def add_pair_counts(factors, counts, out):
-    """Add those of triples, and to the matrix of pairs their sums over the label before."""
+    """Add the counts of triples, and to the pairs' their sums over the label before."""
     add_to_pairs(factors.edges.pairs, counts)
     add_matrix(counts.first, out.transition)
     triple, where = out.triple.reshape(out.triple.size), factors.edges.pairs.triple
@@ -378,7 +372,6 @@ def add_pair_counts(factors, counts, out):
 
 @add_counts.of(ListedFactors)
 def add_listed_counts(factors, counts, out):
-    """Add what is listed."""
     leaving = factors.edges.leaving
     for i in range(out.transition.shape[0]):
         for k in range(leaving.indptr[i], leaving.indptr[i + 1]):

@@ -23,7 +23,7 @@ class Mixture:
     counting : ndarray of shape (n_counting,)
         Numbers of the sequences to learn from, dealt out like cards.
     n_shards : int
-        Number of shards, at most that of the sequences.
+        Number of shards, at most one a sequence.
     n_jobs : int
         Number of threads, as far as the context of joblib allows.
 

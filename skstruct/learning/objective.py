@@ -149,7 +149,7 @@ class Objective:
     def _begin_at(self, theta, memory, run):
         """Fill the memory of the ascent with the marginals under given weights.
 
-        The weights conjugate to these marginals are those of an ascent that has been there. At the
+        The weights conjugate to these marginals belong to an ascent that has been there. At the
         minimum for another penalty they are the given ones, times the ratio of the penalties, and
         the minimum lies between both: the ascent begins at their mean, in logarithms.
 
@@ -284,9 +284,9 @@ class Objective:
 class CRFObjective(Objective):
     """``sum_i s_i nll_i(w) + l2 / 2 |w|^2`` of a training set in this process.
 
-    The weights are CRFsuite's choice: those of (feature, label) and (label, label) combinations
+    The weights are CRFsuite's choice: of (feature, label) and (label, label) combinations
     that occur in the training data at least `min_freq` times, or all of them. The parameter vector
-    is that of `VectorShape`.
+    is laid out as in `VectorShape`.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class CRFObjective(Objective):
         Allowed transitions, first and last labels. Other labellings have probability zero; weights
         that would be minus infinity are pinned.
     order : int, default=1
-        2 for weights of label triples, besides those of pairs.
+        2 for weights of label triples, besides pairs.
     cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
         Added to the scores of labels, as of `Likelihood`.
 
@@ -417,7 +417,7 @@ class VectorShape(NamedTuple):
 
     @property
     def n_more(self):
-        """Number of scores of transitions beyond those of a matrix: triples that are allowed."""
+        """Number of scores of transitions beyond a matrix: triples that are allowed."""
         return self.kind.n_more(self.no_transitions())
 
     def no_transitions(self):
@@ -475,7 +475,7 @@ class ParameterVector:
     Parameters
     ----------
     layouts : list of RowLayout
-        Layout of the weights of features of tokens, and of those of transitions, if there are any.
+        Layouts of the weights of features of tokens, and of transitions, if there are any.
     frequencies : list of ndarray
         How often each label follows each other in the training data, of shape (n_labels, n_labels),
         and for a model of second order how often each follows each pair. It has weights of those

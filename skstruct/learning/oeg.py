@@ -115,7 +115,6 @@ class ExponentiatedGradient(SequenceLearner):
         self._duals.append(self.dual())
 
     def steps(self, order):
-        """Visit the sequences in `order`."""
         for numbers, _ in self._portions(order):
             self.n_oracle_calls += oeg_steps(self._problem, self._distinct, numbers, self._state)
         self.n_updates += len(order)
@@ -204,7 +203,6 @@ def infer(length, trial):
 
 @inner_jit
 def mean_score(node_scores, transition_scores, node, transition, length):
-    """Mean of the scores under marginals."""
     total = 0.0
     for t in range(length):
         for j in range(node.shape[1]):

@@ -169,7 +169,7 @@ class OnlineLearner:
     lists : bool, default=False
         The rule learns the same, and sooner, where the transitions of large label sets are listed.
     work : float, default=1.0
-        Work of an update, in that of a search for the best labelling.
+        Work of an update; a search for the best labelling is 1.
     """
 
     def __init__(
@@ -415,7 +415,6 @@ class _Epochs:
         return averaged(self._state, overwrite=overwrite and self._mixture is None)
 
     def accuracy(self):
-        """Their accuracy."""
         return token_accuracy(self.chain(), self._training_set, self._n_jobs)
 
 
@@ -609,7 +608,7 @@ class MarginalLikelihood(NamedTuple):
     """Parameters of descent where some tokens have no label.
 
     The marginal likelihood is the probability of all labellings that agree with the known labels.
-    Its logarithm is the difference of two log-partitions, and the gradient that of two means.
+    Its logarithm is a difference of two log-partitions, and its gradient one of two means.
     """
 
     label_cost: np.ndarray

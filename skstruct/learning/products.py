@@ -77,7 +77,7 @@ def add_transition_products(edges, rows, offset, places, codes, slots, gathered,
 
 @add_transition_products.of(PerToken)
 def add_token_products(edges, rows, offset, places, codes, slots, gathered, products):
-    """Add them as those of tokens."""
+    """Add the inner products of transitions' features, as of tokens'."""
     add_products(rows.transitions, offset, places, codes, slots, gathered, products)
 
 

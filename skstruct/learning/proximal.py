@@ -100,7 +100,7 @@ _LEAST_TOKENS, _LEAST_L1, _MOST_OF_START = 2.5e4, 0.1, 10.0
 
 
 class ProximalIterate(NamedTuple):
-    """A point, with the objective, its subgradient of least norm, and that of the smooth part.
+    """A point, with the objective, its subgradient of least norm, and the smooth part's gradient.
 
     ``settled`` is True where an ascent has come so near the minimum that a fit may stop. After
     other epochs of an ascent the value is an estimate, and there are no gradients.
@@ -164,7 +164,7 @@ def minimize_proximal(value_and_gradient, x, l1, *, curvature=None, scale=1.0):
 def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
     """Yield iterates of dual-free ascent or the proximal point method, while they gain fast.
 
-    From far away they come near the minimum several times sooner than those of the quasi-Newton
+    From far away they come near the minimum several times sooner than the steps of the quasi-Newton
     method, which then goes on.
 
     Parameters
@@ -271,7 +271,6 @@ class _Model:
         self.forget()
 
     def forget(self):
-        """Forget all steps."""
         self.order, self._scale = [], self._first_scale
 
     def remember(self, following, current):

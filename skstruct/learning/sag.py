@@ -307,7 +307,6 @@ def plan_skips(state, i, n_trials):
 
 @inner_jit
 def replace_gradient(gradient, stored):
-    """Store a gradient, and replace it by its change."""
     for t in range(gradient.shape[0]):
         for k in range(gradient.shape[1]):
             renewed = gradient[t, k]

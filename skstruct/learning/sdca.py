@@ -363,7 +363,6 @@ class CRFDual(SequenceLearner):
         return self._in_order(self._chain)
 
     def weight_norm(self):
-        """Norm of all weights."""
         return np.sqrt(square_norm(self._chain))
 
     def _set_conjugate_chain(self, run):

@@ -1,4 +1,4 @@
-"""The interface of a solver, and the table of those of `CRFTagger`.
+"""The interface of a solver, and the table of `CRFTagger`'s solvers.
 
 A solver is given a `Model`, returns a `Solution`, and asks a `Watcher` whether to stop.
 """
@@ -46,7 +46,6 @@ class Model(NamedTuple):
 
     @property
     def has_transition_features(self):
-        """True if transitions have features."""
         return self.n_transition_features is not None
 
     def without_features(self):
@@ -56,7 +55,6 @@ class Model(NamedTuple):
 
     @property
     def kind(self):
-        """Kind of the weights."""
         return kind_of(self.order, 1 + self.has_transition_features)
 
     def _more_shapes(self):
@@ -484,7 +482,6 @@ SOLVERS = {
 
 
 def load(solver):
-    """Module of a solver."""
     return import_module(SOLVERS[solver].module)
 
 
@@ -508,7 +505,6 @@ def require(solver, ability, what):
 
 
 def solvers_with(ability):
-    """Names of the solvers that support an ability."""
     return [name for name, entry in SOLVERS.items() if ability in entry.supports]
 
 

@@ -197,7 +197,7 @@ class SequenceLearner:
         return np.empty(0, np.int64), random_state.random_sample(self.n_sequences)
 
     def _portions(self, order, draws=_NO_DRAWS, work=1.0):
-        """Cut visits of sequences, and those of sequences yet to be drawn, into `portions`.
+        """Cut visits of sequences, drawn and yet to be drawn, into `portions`.
 
         `work` is the work of a visit, relative to inference.
         """
@@ -382,7 +382,6 @@ def parent_priority(tree, k, largest):
 
 @jit
 def set_priority(tree, i, priority, largest):
-    """Change one priority."""
     k = tree.shape[0] // 2 + i
     tree[k] = priority
     while k > 1:

@@ -123,7 +123,7 @@ def extract_chunks(labels, *, scheme="conlleval"):
     nested = [x for x in labels if hasattr(x, "__len__") and not isinstance(x, str)]
     if nested:
         raise ValueError(
-            f"labels must be those of one sequence, but one of them is {short_repr(nested[0])}; "
+            f"labels must belong to one sequence, but one of them is {short_repr(nested[0])}; "
             "pass the sequences one by one"
         )
     # With an offset for every label, errors name the position in the sequence.
@@ -155,7 +155,7 @@ def _encode(batch, scheme):
             letter = label.partition("-")[0]
             if scheme != RUNS and letter not in (OUTSIDE, *letters):
                 expected = f"'O' or one of {', '.join(letters)}, alone or before '-' and a type"
-                more = "" if "-" in label[1:2] else "; runs of labels are those of 'runs'"
+                more = "" if "-" in label[1:2] else "; 'runs' takes runs of labels"
                 spelling = spelling_of({label for side in batch for label in side.labels})
                 tokens.fail(
                     tokens.labels.index(label),
@@ -221,7 +221,7 @@ def reading_of_labels(classes):
     Raises
     ------
     ValueError
-        If a label has no letter of a scheme, and the others have; or if labels are those of chunks
+        If a label has no letter of a scheme, and the others have; or if labels mark chunks
         in another spelling.
     """
     return _reading_of_labels(classes, tuple(map(type, classes)))

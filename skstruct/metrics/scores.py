@@ -77,7 +77,7 @@ def chunk_precision_score(
         mean weighted by the number of true chunks, and None returns one score per type.
     labels : list of str, default=None
         The chunk types to score, in this order: ``"NP"``, and not the label ``"B-NP"``. By default,
-        those of the chunks in `y_true` or `y_pred`, sorted.
+        all that occur in `y_true` or `y_pred`, sorted.
     scheme : str, default="conlleval"
         Scheme of the labels, see :func:`extract_chunks`.
     zero_division : float, default=0.0
@@ -294,7 +294,6 @@ def chunk_report(
 
 
 def _as_dict(header, rows):
-    """Dict of the rows of a table."""
     report = {}
     for name, *values in rows:
         if name in report:

@@ -22,7 +22,7 @@ class PairedTest(NamedTuple):
     Attributes
     ----------
     difference : float
-        Score of the first system minus that of the second.
+        Score of the first system minus the second's.
     pvalue : float
         Probability of a difference at least as large, in either direction, if the systems were
         interchangeable.
@@ -135,7 +135,6 @@ def _read_groups(groups, n_sequences):
 
 
 def _sum_by_group(counts, codes, n_groups):
-    """Sum the rows of each group."""
     sums = np.zeros((n_groups, counts.shape[1]), counts.dtype)
     np.add.at(sums, codes, counts)
     return sums

@@ -52,10 +52,10 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     It may define a fourth, which all methods that choose among candidates call:
 
     ``_decide(batch, base)``
-        Return the scores of all candidates, from which the best is chosen. By default those of
+        Return the scores of all candidates, from which the best is chosen. By default as given by
         ``coef_``, plus `base`, the weighted scores of the baseline.
 
-    Its parameters are those of the base and its own, with their ``_parameter_constraints``.
+    It has the parameters of the base and its own, with their ``_parameter_constraints``.
 
     Notes
     -----
@@ -533,7 +533,7 @@ def read_costs(y, offsets):
 
 
 def _by_position(values, name):
-    """Make the values of groups indexable by position, also those of a pandas series."""
+    """Make the values of groups indexable by position, also if they are a pandas series."""
     if hasattr(values, "iloc"):
         return values.to_numpy()
     if isinstance(values, Iterator):

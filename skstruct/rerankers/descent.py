@@ -54,7 +54,7 @@ class PerceptronReranker(DescentReranker):
     r"""Averaged perceptron over candidates (Collins, 2002).
 
     Wherever it chooses wrongly, it adds the features of the oracle :math:`x^*` to the weights and
-    subtracts those of the candidate chosen, :math:`\hat x`:
+    subtracts the features of the candidate chosen, :math:`\hat x`:
 
     .. math::
 

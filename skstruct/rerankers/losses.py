@@ -2,7 +2,7 @@
 
 The candidates of a group are consecutive rows. The gradient of every loss is ``sum_y d[y] phi(y)``
 with ``sum_y d[y] = 0``, so a learner is a short loop over the features that differ between
-candidates. Equation numbers are those of Gao, Xiao, Xu and He (2013).
+candidates. Equation numbers are from Gao, Xiao, Xu and He (2013).
 """
 
 from typing import NamedTuple

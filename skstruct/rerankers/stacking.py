@@ -104,9 +104,9 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         ``features(x, labels)`` returns the features of the label sequence ``labels`` of ``x``, an
         element of X: a dict, or a list of attribute strings. "labels" stands for ready-made ones,
         which look at the labels alone: types of chunks that are repeated, that occur together and
-        that follow each other, by twos and threes, and lengths of chunks; where labels are not
-        those of chunks, the same of the labels. Two features are added: ``"base_score"``, the
-        tagger's score less that of its best label sequence, and ``"first"`` for the best one; they
+        that follow each other, by twos and threes, and lengths of chunks; where labels do not
+        mark chunks, the same of the labels. Two features are added: ``"base_score"``, the
+        tagger's score less its best label sequence's, and ``"first"`` for the best one; they
         take the place of features of these names. By default there are only these two.
     cost : {"hamming", "chunk_f1"} or callable, default="hamming"
         Cost to minimise. "hamming": share of wrong labels; "chunk_f1": one minus the F1 of the
@@ -324,7 +324,7 @@ class NBestReranker(CallbackSupport, Persistent, BaseEstimator):
         return cost
 
     def _groups(self, X, lists, numbers):
-        """Candidates of some sequences; `numbers` are those of the caller, for messages."""
+        """Candidates of some sequences; `numbers` are the caller's, for messages."""
         features = self.features
         if features == "labels":
             features = chunk_features if are_chunk_labels(self.classes_) else label_features

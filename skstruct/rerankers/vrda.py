@@ -113,7 +113,7 @@ class VRDAReranker(BaseReranker):
     ----------
     loss : {"hinge", "logistic", "log", "bayes_risk"}, default="log"
         Loss of a group. "hinge": :math:`\max(0, 1 - m)`; "logistic": :math:`\log(1 + e^{-m})`;
-        here the margin :math:`m` is the score of the oracle less that of the best candidate of
+        here the margin :math:`m` is the score of the oracle less the score of the best candidate of
         higher cost.
         "log": negative log-probability of the oracle; "bayes_risk": expected cost, which is not
         convex.
@@ -183,7 +183,7 @@ class VRDAReranker(BaseReranker):
     "average" the mean is updated during training, which takes sixteen bytes a feature; "last" needs
     neither.
 
-    As in the published algorithm, the votes of a new predictor start at 1, those of the first,
+    As in the published algorithm, the votes of a new predictor start at 1, and of the first,
     zero, predictor at 0. A choice is correct if it costs as little as the oracle. Groups whose
     candidates all have the same cost neither teach nor vote.
 
@@ -381,7 +381,6 @@ def dual_scores(rows, first, last, base, state, out):
 
 @jit
 def dual_weights(state):
-    """Weights of the current predictor."""
     k = state.n_updates[0]
     scale = 1.0 / (state.eta * np.sqrt(max(k, 1)))
     weights = np.empty(state.gradient_sum.shape[0])

@@ -1,9 +1,9 @@
 """Updates in which every weight has a variance: adaptive regularisation of weights, AROW.
 
-The algorithm is that of Crammer, Kulesza and Dredze (2009) with a diagonal covariance, applied to
-the difference between the features of the gold labelling and those of the best one. A weight
+The algorithm is due to Crammer, Kulesza and Dredze (2009), with a diagonal covariance, applied to
+the difference between the features of the gold labelling and of the best one. A weight
 changes in proportion to its variance, and every change reduces the variance. With variances that
-stay at one or zero the same update is the passive-aggressive one, or that of the perceptron, of a
+stay at one or zero the same update is the passive-aggressive one, or the perceptron's, of a
 model that has only some of the weights.
 
 The square of a difference is not the sum of the squares at each token. So the epoch first adds up
@@ -77,7 +77,7 @@ HAMMING, ROOT, ONE, SHARE = range(4)
 
 
 class ConfidentState(NamedTuple):
-    """Weights during training, with their variances; the first fields are those of `OnlineState`.
+    """Weights during training, with their variances; the first fields as in `OnlineState`.
 
     Nothing shrinks the weights, so their scale is one.
     """
@@ -121,7 +121,7 @@ class AROWTagger(OnlineTagger):
         Learn a bias for each label, and for each label at the first and at the last token.
     order : {1, 2}, default=1
         Order of the chain. With 2, a label's score depends on the two labels before it: each triple
-        of neighbouring labels has a weight beside that of its last pair. Time and memory grow with
+        of neighbouring labels has a weight beside its last pair's. Time and memory grow with
         the cube of the number of labels. Not with transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2" (or "BIO"), "IOE1", "IOE2", "IOBES"
@@ -186,7 +186,7 @@ class AROWTagger(OnlineTagger):
         Weights of transition features, from row to column, if X has a ``transition_X``.
     transition2_ : ndarray of shape (n_classes, n_classes, n_classes)
         Weights of label triples in the order of their tokens, if `order` is 2: of the last label,
-        the third axis, after the two before it. They add to those of pairs.
+        the third axis, after the two before it. They add to the weights of pairs.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases at all, first and last tokens.
     n_iter_ : int
@@ -212,7 +212,7 @@ class AROWTagger(OnlineTagger):
     Notes
     -----
     The margin of a wrong labelling is the number of its wrong tokens. Let :math:`d` be the
-    difference between the features of the gold labelling and those of the best one, :math:`\ell`
+    difference between the features of the gold labelling and of the best one, :math:`\ell`
     the amount by which the margin is violated, and :math:`v` the variances. Then, for each weight
     :math:`j`,
 
@@ -358,7 +358,7 @@ class Sums(NamedTuple):
 class Buffers(NamedTuple):
     """Workspace for the differences of one sample."""
 
-    total: Chain  # of biases, and of transitions with features; those of labels are empty
+    total: Chain  # of biases, and of transitions with features; label pairs are empty
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
@@ -379,7 +379,6 @@ class ConfidentStep(NamedTuple):
 
 @buffers_for.of(ConfidentState)
 def all_buffers(state, edges, rows, samples):
-    """Buffers for the differences of any sample."""
     chain, k = state.chain, state.chain.intercept.shape[0]
     return Buffers(
         Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
@@ -434,7 +433,6 @@ def change_sums(step, sums, weights, lag, variance):
 
 @change_row.of(ConfidentStep)
 def change_row_by_variance(step, d, weights, lag, variance):
-    """Change a row of weights, and their variances."""
     average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
     for j in range(d.shape[0]):
         if d[j] != 0.0:
@@ -509,7 +507,6 @@ def sum_features(rows, sample, difference, settings, sums):
 
 @inline_lean_jit
 def any_change(difference, t):
-    """Return True if the difference of a token is not zero."""
     found = False
     for j in range(difference.shape[1]):
         found |= difference[t, j] != 0.0
@@ -551,7 +548,7 @@ def sum_transitions(edges, rows, sample, counts, settings, buffers):
 
 @sum_transitions.of(PerToken)
 def sum_token_transitions(edges, rows, sample, counts, settings, buffers):
-    """Move the differences of all tokens, and those of their features, to the buffers."""
+    """Move the differences of all tokens and of their features to the buffers."""
     length, k = sample[1] - sample[0], counts.shape[1]
     flat, total = counts.reshape(counts.shape[0], k * k), buffers.total.transition
     for i in range(k):

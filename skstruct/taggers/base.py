@@ -85,7 +85,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
     ``n_features_in_``, calls what ``_solver`` returned, and then ``_keep``. It calls them on a
-    draft, whose attributes become those of the estimator at the end, so that an error on the way
+    draft, whose attributes the estimator takes over at the end, so that an error on the way
     leaves the estimator as it was. A tagger that always predicts the most frequent label is::
 
         class MajorityTagger(BaseTagger):
@@ -166,7 +166,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         sample_weight : float, array-like of shape (n_sequences,) or sequences, default=None
             Weight of each sequence in the objective. By default, 1. A sequence of weight 0 is as
             if it were not there, to the last bit: nothing is learnt from it, and labels and
-            features of dicts that only such sequences have do not become those of the tagger.
+            features of dicts that only such sequences have are not learnt.
             `PerceptronTagger` and `MIRATagger` also take weights of tokens, in the form of `y`.
             They scale what each token adds to a change of the weights; a transition has the
             smallest weight of the tokens that it joins, which are three with ``order=2``. Elsewhere
@@ -352,7 +352,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch, judge)
 
     def _read_X_val(self, X_val):
-        """Read X of a validation set; errors advise what to do if steps before have seen X only."""
+        """Read X of a validation set; errors tell users of pipelines what else to try."""
         try:
             return self._read_X(X_val)
         except ValueError as error:
@@ -367,15 +367,14 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             raise error from None
 
     def _keep(self, solution):
-        """Keep what was learned."""
         self._set_chain(solution.chain)
         self.n_iter_, self.history_ = solution.n_iter, solution.history
 
     def _read_training_set(self, X, y, sample_weight, classes, reset):
         """Check X, y and the weights, and set ``classes_`` and the attributes of the features.
 
-        Returns the `TrainingSet` and the `Model`. `classes` are those of an earlier call, or None.
-        With `reset` the features are those of X; without it they must be those of the earlier call.
+        Returns the `TrainingSet` and the `Model`. `classes` come from an earlier call, or are None.
+        With `reset` the features come from X; without it they must be as before.
         """
         _, _, given, model = self._read(X, y, sample_weight, classes, reset)
         return self._weigh(given), model

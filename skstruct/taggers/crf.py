@@ -74,7 +74,7 @@ class CRFTagger(OnlineTagger):
         Strength of the L1 penalty, which makes weights exactly zero. Only "lbfgs" and "crfsuite".
     min_freq : float, default=0
         Frequency below which a combination of a feature or label with a label has no weight. The
-        frequency of a feature is the sum of its absolute values. With `order` 2 also that of a pair
+        frequency of a feature is the sum of its absolute values. With `order` 2 also of a pair
         of labels with the next. Only "lbfgs" and "crfsuite".
     all_possible_states : bool, default=False
         Give every feature a weight for every label, not only for those that it occurs with.
@@ -86,8 +86,8 @@ class CRFTagger(OnlineTagger):
         Learn a bias for each label, and for each label at the first and at the last token.
     order : {1, 2}, default=1
         Order of the chain. With 2, a label's score depends on the two labels before it: each triple
-        of neighbouring labels has a weight beside that of its last pair, so that the score of a
-        labelling is that of order 1 plus a weight for each label from the third on. Triples have
+        of neighbouring labels has a weight beside its last pair's, so that a labelling
+        scores as with order 1, plus a weight for each label from the third on. Triples have
         weights where they occur, as transitions have (see `min_freq` and
         `all_possible_transitions`). Time and memory grow with the cube of the number of labels.
         Only "lbfgs" and "sgd", without transition features.
@@ -187,7 +187,7 @@ class CRFTagger(OnlineTagger):
         Weights of transition features, from row to column, if X has a ``transition_X``.
     transition2_ : ndarray of shape (n_classes, n_classes, n_classes)
         Weights of label triples in the order of their tokens, if `order` is 2: of the last label,
-        the third axis, after the two before it. They add to those of pairs.
+        the third axis, after the two before it. They add to the weights of pairs.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases at all, first and last tokens.
     n_iter_ : int

@@ -40,7 +40,7 @@ from skstruct.utils.transaction import draft_of
 _STRONGEST, _WEAKEST = 10.0, 0.01
 # Attributes of X.
 _OF_X = "n_features_in_", "feature_names_in_", "vectorizer_", "n_transition_features_in_"
-# Parameters that are those of `CRFTagger`.
+# Parameters shared with `CRFTagger`.
 _OF_MODEL = ("min_freq", "all_possible_states", "all_possible_transitions")
 _LEARNT = (*CRFTagger._learnt, *_OF_X, "classes_", "n_iter_", "history_")
 
@@ -107,7 +107,7 @@ class CRFTaggerCV(BaseTagger):
         As in `CRFTagger`; "balanced" refers to the training part of each fold.
     n_jobs : int, default=None
         Number of threads. Folds are searched in parallel, one thread each, and give the same bits
-        for any number. The last fit is that of `CRFTagger` with so many threads.
+        for any number. The last fit has as many threads as given.
     verbose : int, default=0
         As in `CRFTagger`, of the last fit.
 
@@ -156,7 +156,7 @@ class CRFTaggerCV(BaseTagger):
     lacks have no weight there, as if it had been read by itself. Where labels of tokens are
     unknown, every fit begins anew: the objective then has many minima.
 
-    With a sample weight, scorers that take weights get those of the test part, unless metadata
+    With a sample weight, scorers that take weights get the test part's, unless metadata
     routing says otherwise. Groups of a splitter are passed to `fit`: ``fit(X, y, groups=groups)``.
 
     As the last step of a pipeline, it does not refit the steps before it. Where these learn from
@@ -523,7 +523,6 @@ class CRFTaggerCV(BaseTagger):
 
 
 def _penalties(name, values):
-    """Penalties as an array."""
     if values is None:
         return np.zeros(1)
     if isinstance(values, Integral):

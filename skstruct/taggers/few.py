@@ -42,7 +42,7 @@ from skstruct.compiled.rows import sort_rows
 # Places of a plan. First the addresses of types, and of True and None.
 LIST, DICT, STR, FLOAT, INT, BOOL, TRUE, NONE = range(8)
 # Attributes of the tagger: number, addresses of their names and of the objects that they were; then
-# the size of its classes in bytes, their address, and that of a copy.
+# the size of its classes in bytes, their address, and a copy's.
 N_HELD, NAMES, HELD, N_BYTES, CLASSES, CLASSES_BEFORE = range(8, 14)
 # Whether nobody else can change the tagger; zero if all is left to the code for batches; columns by
 # attribute (zero if lists are left to it), and by key and value; whether values have single
@@ -203,7 +203,6 @@ def lay_out(store):
 
 @inner_lean_jit
 def even(n):
-    """The next even number."""
     return n + (n & 1)
 
 
@@ -410,7 +409,6 @@ def number_of(value, plan):
 
 @inner_jit
 def chain_of(plan):
-    """The weights."""
     k = plan[N_LABELS]
     weights = array_at(plan[WEIGHTS], (plan[N_FEATURES], k), np.float64)
     biases = (
@@ -423,7 +421,7 @@ def chain_of(plan):
 
 @inner_jit
 def decode(plan, store, wants_labels, sums, work):
-    """Find labels and sums; return False if the answer would not be that of a batch."""
+    """Find labels and sums; return False if a batch would answer otherwise."""
     head = array_at(bytes_address(store), (N_HEAD,), np.int64)
     offsets, ends, columns, labels, values = lay_out(store)
     n, n_rows, k = head[N_SEQUENCES], head[N_TOKENS], plan[N_LABELS]
@@ -539,7 +537,6 @@ def sum_with(factors, rows, offsets, chain, work, marginals, log_partition, no_c
 
 @lean_jit
 def forbids(bias):
-    """Return True if a bias is minus infinity."""
     for j in range(bias.shape[0]):
         if bias[j] == -np.inf:
             return True
@@ -548,7 +545,6 @@ def forbids(bias):
 
 @inline_lean_jit
 def add_up_to_one(marginals):
-    """Return True if the marginals of every token sum to one."""
     for t in range(marginals.shape[0]):
         total = 0.0
         for j in range(marginals.shape[1]):

@@ -45,7 +45,6 @@ class LearnerState(Declaration):
         self._kind = kind
 
     def write(self, value):
-        """Dict of the fields."""
         return _state(self._kind, 0, None).write(value)
 
     def read(self, value, what, size):
@@ -56,7 +55,7 @@ class LearnerState(Declaration):
         if len({type(chain) for chain in state if isinstance(chain, tuple)}) > 1:
             raise ValueError(f"{what} has weights of several orders.")
         if not len(state.lag.weights) and any(np.any(part) for part in state.lag):
-            raise ValueError(f"{what} has averages without those of features.")
+            raise ValueError(f"{what} has averages, but none of features.")
         progress = state.progress[[SEEN, TOTAL, RATE]]
         if progress.min() < 0 or state.progress[SCALE] <= 0:
             raise ValueError(f"{what} has a negative count, scale or rate.")
@@ -201,7 +200,7 @@ class OnlineTagger(BaseTagger):
         Raises
         ------
         ValueError
-            As in `fit`; and if `classes` are not those of the first call.
+            As in `fit`; and if `classes` differ from the first call.
 
         Notes
         -----

@@ -25,7 +25,7 @@ class PerceptronTagger(OnlineTagger):
     r"""Structured perceptron (Collins, 2002), averaged or naive.
 
     Labels each sequence :math:`x` with the current weights. Where the labels are wrong, it adds the
-    features :math:`\Phi` of the gold labelling :math:`y` and subtracts those of the one it found:
+    features :math:`\Phi` of the gold labelling :math:`y` and subtracts the found one's:
 
     .. math::
 
@@ -43,7 +43,7 @@ class PerceptronTagger(OnlineTagger):
         Learn a bias for each label, and for each label at the first and at the last token.
     order : {1, 2}, default=1
         Order of the chain. With 2, a label's score depends on the two labels before it: each triple
-        of neighbouring labels has a weight beside that of its last pair. Time and memory grow with
+        of neighbouring labels has a weight beside its last pair's. Time and memory grow with
         the cube of the number of labels. Not with transition features.
     constraint : str or array-like of bool of shape (n_classes, n_classes), default=None
         Labellings that are allowed. A scheme, "IOB1", "IOB2" (or "BIO"), "IOE1", "IOE2", "IOBES"
@@ -112,7 +112,7 @@ class PerceptronTagger(OnlineTagger):
         Weights of transition features, from row to column, if X has a ``transition_X``.
     transition2_ : ndarray of shape (n_classes, n_classes, n_classes)
         Weights of label triples in the order of their tokens, if `order` is 2: of the last label,
-        the third axis, after the two before it. They add to those of pairs.
+        the third axis, after the two before it. They add to the weights of pairs.
     intercept_, start_, end_ : ndarray of shape (n_classes,)
         Biases at all, first and last tokens.
     n_iter_ : int
@@ -120,7 +120,7 @@ class PerceptronTagger(OnlineTagger):
     history_ : dict of ndarray
         For each epoch ``"epoch"``, ``"time"`` (seconds), ``"mistakes"`` (fraction of tokens
         labelled wrongly during the epoch, with `label_cost` added), ``"loss"`` (score of the
-        labelling found minus that of the gold one, likewise), ``"weight_norm"`` (of the weights of
+        labelling found minus the gold one's, likewise), ``"weight_norm"`` (of the weights of
         features), and with a validation set ``"validation_score"``.
     n_features_in_ : int
         Number of features.

@@ -39,7 +39,7 @@ from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import refuse_arguments
 
 # Attributes of the other weights, by the field of a chain, and the order of their axes in kernels,
-# where the last two are those of labels.
+# where the last two belong to labels.
 MORE_LEARNT = {
     "transition_weights": ("transition_coef_", (2, 0, 1)),
     "triple": ("transition2_", (0, 1, 2)),
@@ -94,7 +94,7 @@ class LinearChainMixin:
     """Mixin of estimators with the weights of a linear chain: all that needs no training set.
 
     A subclass is also a `FeatureInput`. It defines ``_read_X(X)``, which returns the format of X
-    and a `SequenceBatch`, and has the attributes ``classes_`` and those of `LEARNT`, and the
+    and a `SequenceBatch`, and has the attributes ``classes_`` and `LEARNT`, and the
     parameters `n_jobs` and `constraint`.
     """
 
@@ -130,7 +130,6 @@ class LinearChainMixin:
         return self._label_batch(X, known) if labels is None else labels
 
     def _label_batch(self, X, known):
-        """Labels by way of a batch."""
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
@@ -171,7 +170,6 @@ class LinearChainMixin:
         return self._weigh_batch(X, known) if found is None else found
 
     def _weigh_batch(self, X, known):
-        """Marginals by way of a batch."""
         format, batch = self._read_X(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
         return shape_predictions(proba, batch.offsets, format)
@@ -248,13 +246,13 @@ class LinearChainMixin:
     def predict_spans(self, X, *, threshold=0.5, known=None) -> Any:
         """Predict the chunks, with the probability of each.
 
-        The probability of a span is that of all label sequences in which exactly its tokens are a
+        The probability of a span sums over all label sequences in which exactly its tokens are a
         chunk of its type. It is exact, by one forward-backward pass. Of all sets of spans that do
         not overlap, the one with the largest sum of ``probability - threshold`` is chosen. A lower
         threshold finds more chunks, and more that are none.
 
         Labels are read as :func:`~skstruct.metrics.chunk_f1_score` reads them by default. Where
-        they are not those of a scheme (``"B-LOC"``), a run of the same label is a chunk, and
+        they follow no scheme (``"B-LOC"``), a run of the same label is a chunk, and
         ``"O"`` is outside of all. Of labels that are numbers, each run is a chunk.
 
         The probabilities of a CRF are those that it was trained for. The scores of a perceptron
@@ -400,7 +398,6 @@ class LinearChainMixin:
         return shape_predictions(classes[codes], batch.offsets, format)
 
     def _set_chain(self, chain):
-        """Set the attributes of the weights."""
         self._forget(*LEARNT[len(ALWAYS_LEARNT) :], DERIVED)
         vars(self).update(weights_of(chain))
 
@@ -446,7 +443,7 @@ def _check_shape(tagger, name, part, shape):
 
 
 def weights_of(chain):
-    """Attributes of the weights of a chain; those of a feature stay contiguous."""
+    """Attributes of the weights of a chain; a feature's stay contiguous."""
     k, parts = len(chain.intercept), chain._asdict()
     found = {"coef_": parts.pop("weights").T}
     for field, part in parts.items():

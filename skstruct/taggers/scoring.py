@@ -1,4 +1,4 @@
-"""Scorers of taggers: what they take and return, and how they judge weights while these change."""
+"""Scorers of taggers: what they take and return, and scores of weights during a fit."""
 
 from inspect import signature
 from numbers import Real
@@ -85,7 +85,7 @@ class Judge:
 
 def _batch_of(data, tagger):
     widths = tagger.n_features_in_, tagger._n_transition_features
-    # The second set, if there is one, is that of transitions.
+    # The second set, if there is one, belongs to transitions.
     X, *of_transitions = map(_matrix, data.rows.sets(), widths)
     names = getattr(tagger, "feature_names_in_", None)
     transition_X = next(iter(of_transitions), None)

@@ -274,7 +274,6 @@ class StoredFeatures(Declaration):
         self._of_transitions = of_transitions
 
     def write(self, value):
-        """Return the state of the features."""
         return value.__getstate__()
 
     def read(self, value, what, size):
@@ -282,7 +281,7 @@ class StoredFeatures(Declaration):
         features = LearntFeatures.__new__(LearntFeatures)
         features.__setstate__(value)
         if features._of_transitions != self._of_transitions:
-            raise ValueError("features of transitions are those of tokens.")
+            raise ValueError("features of tokens and of transitions are mixed up.")
         return features
 
 

@@ -116,7 +116,6 @@ def workspace(n_parts, n_values, n_rows):
 # Copied into kernels, as no kernel may return arrays; called from Python, it runs in Python.
 @inline_lean_jit(no_cpython_wrapper=True)
 def pattern_at(patterns, i):
-    """Pattern of a template."""
     start, end = patterns.ends[i - 1] if i else 0, patterns.ends[i]
     hashes, powers = patterns.literals
     # Each template has one text more than parts.
@@ -299,7 +298,6 @@ def run_for_patterns(function, reader, n_jobs):
 
 
 def hash_pieces(strings):
-    """Compute the hashes and powers of strings."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.fromiter(accumulate(map(len, encoded)), np.int64, len(encoded))
     pieces = Pieces(np.empty(len(encoded), np.uint64), np.empty(len(encoded), np.uint64))
@@ -451,7 +449,7 @@ def find_templates(tokens, patterns, bounds, values, known, features, tables, wo
 def _find_values(tokens, pattern, values, known, features, table, fresh, numbers):
     """Number the features of a template with one macro, from tables of its values.
 
-    `table` has the features of the first values, and `fresh` gets those of the others, found on
+    `table` has the features of the first values, and `fresh` gets the other features, found on
     the way.
     """
     n_known = len(table)
@@ -485,7 +483,7 @@ def _prefetch_codes(features, hashes, n):
 
 @inner_lean_jit
 def _prepare_block(tokens, pattern, values, first, last, features, work, numbers):
-    """Number the combinations seen lately; hash the others and prefetch what looks them up.
+    """Number the combinations that the cache has; hash the others, and prefetch their places.
 
     Returns the number of the others, whose rows, hashes and keys are in the workspace.
     """

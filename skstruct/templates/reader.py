@@ -33,7 +33,6 @@ class Plan(NamedTuple):
 
 @lru_cache(maxsize=128)
 def plan_of(lines):
-    """Plan of the lines of a template, a tuple."""
     templates = parse_template(lines)
     macros = [(macro, template.where) for template in templates for macro in template.macros]
     sources = defaultdict(dict)
@@ -75,7 +74,7 @@ def compose_all(plan, functions):
 class TemplateReader:
     """A batch in the layout of the kernels: codes of the macros' values, and the templates.
 
-    The templates are those of features of tokens; `for_transitions` returns a reader with those of
+    The templates make features of tokens; `for_transitions` returns a reader with the templates for
     features of transitions.
 
     Parameters
@@ -88,7 +87,7 @@ class TemplateReader:
     vocabulary : Vocabulary, default=None
         Values with fixed numbers; new values are numbered after them.
     derive : sequence of callable, default=()
-        Makers of further columns, which follow those of the tokens. Each takes the distinct words
+        Makers of further columns, which follow the tokens'. Each takes the distinct words
         (the first column), the position of each token's word among them and the offsets, and
         returns the same of the new column: distinct values and their positions.
     replace : dict of str to callable, default=None
@@ -162,11 +161,9 @@ class TemplateReader:
 
     @property
     def n_patterns(self):
-        """Number of templates."""
         return len(self.patterns.groups)
 
     def n_parts(self, i):
-        """Number of macros of a template."""
         return len(self.literals[self.patterns.groups[i]]) - 1
 
     def _wanted(self, n_columns):
@@ -196,7 +193,7 @@ class TemplateReader:
         counts, near = np.diff(self.offsets), np.arange(margin)
         shifts = margin * (2 * np.arange(len(counts)) + 1)
         places = np.arange(self.n_rows) + np.repeat(shifts, counts)
-        # Which code each place gets: first those of the ends, then those of the column's values.
+        # Which code each place gets: first the ends, then the column's values.
         which = np.empty(self.n_rows + 2 * margin * len(counts), np.int64)
         which[(self.offsets[:-1] + shifts)[:, None] - 1 - near] = near
         which[(self.offsets[1:] + shifts)[:, None] + near] = margin + near
@@ -275,7 +272,6 @@ class TemplateReader:
         return self._numbers.values
 
     def sort_values(self):
-        """Renumber the values in sorted order."""
         order, rank = self._numbers.sort()
         for field in self.tokens.codes:
             field[:] = renumber(rank, field)

@@ -58,7 +58,6 @@ class Template(NamedTuple):
 
     @property
     def makes_features(self):
-        """True if the line makes features of tokens."""
         return self.kind != "B"
 
     @property
@@ -70,7 +69,7 @@ class Template(NamedTuple):
 def template_lines(source, name="template"):
     """Lines of a template given as text, as the path of a file or as a list of lines.
 
-    `name` is that of the parameter, for messages.
+    `name` is the parameter's, for messages.
     """
     is_text = isinstance(source, str)
     if is_text and ("\n" in source or "%" in source):
@@ -263,7 +262,6 @@ def _short_shape(value):
 
 
 def _fold_digits(value):
-    """Replace every digit by 0."""
     return re.sub(r"\d", "0", value)
 
 

@@ -52,11 +52,11 @@ class BaseTemplateVectorizer(
         return self.functions or {}
 
     def _derived_columns(self):
-        """Makers of columns in addition to those of the tokens; see `TemplateReader`."""
+        """Makers of columns in addition to the tokens'; see `TemplateReader`."""
         return ()
 
     def _replaced(self):
-        """Makers of values in place of those of functions; see `TemplateReader`."""
+        """Makers of values in place of what functions return; see `TemplateReader`."""
         return {}
 
     def __sklearn_tags__(self):
@@ -249,7 +249,7 @@ class LearningTemplateVectorizer(
     def _check_state(self):
         transitions = vars(self).get("_transitions")
         if transitions is not None and transitions.template_ != self.template_:
-            raise ValueError("features of transitions are those of another template.")
+            raise ValueError("features of transitions belong to another template.")
 
 
 @set_module("skstruct")

@@ -34,7 +34,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
 
     The features are those that taggers of text usually have: words in a window, pairs of words,
     prefixes, suffixes, shapes, windows of further columns such as parts of speech, names in
-    gazetteers, and classes of words. They are a template (`template_`), and as fast as that of a
+    gazetteers, and classes of words. They are a template (`template_`), and as fast as in
     `TemplateVectorizer`.
 
     Parameters
@@ -84,8 +84,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
     Attributes
     ----------
     template_ : list of str
-        Lines of the template that makes the features. Gazetteers are columns after those of the
-        tokens.
+        Lines of the template that makes the features. Gazetteers are columns after the
+        tokens'.
     n_columns_ : int
         Number of columns of a token.
     n_features_ : int
@@ -217,8 +217,8 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         Returns
         -------
         batch : SequenceBatch
-            As from `transform`; but with `label_statistics`, those of each token come from the
-            labels of other sequences.
+            As from `transform`; but `label_statistics` of a token come from the labels of
+            other sequences.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class WordVectorizer(LearningTemplateVectorizer, auto_wrap_output_keys=None):
         return self._fit(X, (y, groups, sample_weight))
 
     def _fit(self, X, labels=(None, None, None), **options):
-        # Lists are learnt, too: if this fit fails, those of the one before stay.
+        # Lists are learnt, too: if this fit fails, the lists of the one before stay.
         with draft_of(self) as draft:
             for name in ("_lists", "_lookups", "label_statistics_"):
                 vars(draft).pop(name, None)

@@ -60,7 +60,7 @@ def unpack_strings(value):
         return value
     text = _vector(value[_STRINGS], "the bytes of strings", np.uint8)
     lengths = _vector(value["lengths"], "the lengths of strings", "i")
-    # No length exceeds that of the text, so that their sum cannot overflow.
+    # No length exceeds the text's, so that their sum cannot overflow.
     fit = not len(lengths) or 0 <= lengths.min() <= lengths.max() <= len(text)
     if not fit or lengths.sum(dtype=np.int64) != len(text):
         raise ValueError("the lengths of strings do not add up.")
@@ -188,7 +188,6 @@ class Declaration:
         return pack_zeros(pack_strings(value))
 
     def read(self, value, what, size):
-        """Unpack the value."""
         return unpack_zeros(unpack_strings(value))
 
 
@@ -207,7 +206,6 @@ class Number(Declaration):
         self._least, self._most = least, most
 
     def read(self, value, what, size):
-        """Number in the range."""
         is_number = isinstance(value, self._types) and not isinstance(value, bool)
         if not is_number or not self._least <= value <= self._most or value == np.inf:
             expected = f"{self._called} from {self._least} to {self._most}"
@@ -231,7 +229,6 @@ class Counts(Declaration):
     """
 
     def read(self, value, what, size):
-        """Counts by name."""
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise ValueError(f"{what} are not numbers by name.")
         if self._options and set(value) != set(self._options):
@@ -252,7 +249,6 @@ class Numbers(Declaration):
         self._length = length
 
     def read(self, value, what, size):
-        """The numbers."""
         if not isinstance(value, (list, tuple)) or len(value) != self._length:
             raise ValueError(f"{what} is {short_repr(value)}, and not {self._length} numbers.")
         return tuple(Number().read(number, what, size) for number in value)
@@ -267,7 +263,6 @@ class Choice(Declaration):
     """
 
     def read(self, value, what, size):
-        """One of them."""
         for one in self._options:
             if value is one or (value == one) is True:
                 return one
@@ -289,7 +284,6 @@ class Strings(Declaration):
         self._kind, self._distinct = kind, distinct
 
     def read(self, value, what, size):
-        """Distinct strings in their container."""
         strings = unpack_strings(value)
         fits = type(strings) is self._kind and np.ndim(strings) == 1
         if not fits or not all(isinstance(string, str) for string in strings):
@@ -314,7 +308,6 @@ class Part(Declaration):
         self._names, self._lengths = (*names, *lengths), lengths
 
     def read(self, value, what, size):
-        """Object with all of them."""
         lacking = [name for name in self._names if not hasattr(value, name)]
         if lacking or isinstance(value, type):
             raise ValueError(f"{what} is {type(value).__name__}, without {', '.join(lacking)}.")
@@ -331,23 +324,19 @@ class Maybe(Declaration):
         self._kind = kind
 
     def write(self, value):
-        """Return what is stored for a value."""
         return None if value is None else self._kind.write(value)
 
     def read(self, value, what, size):
-        """None, or the value."""
         return None if value is None else self._kind.read(value, what, size)
 
 
 class Either(Declaration):
-    """Value that one of several declarations allows; messages are those of the last one."""
+    """Value that one of several declarations allows; messages come from the last one."""
 
     def write(self, value):
-        """Return what is stored for a value."""
         return self._options[-1].write(value)
 
     def read(self, value, what, size):
-        """Value that one of them allows."""
         for kind in self._options[:-1]:
             with suppress(ValueError):
                 return kind.read(value, what, size)
@@ -371,7 +360,6 @@ class Record(Declaration):
         self._kind, self._fields = kind, fields
 
     def write(self, value):
-        """Dict of the fields."""
         return {
             self._KEY: {
                 name: self.write(part) if hasattr(part, "_fields") else pack_zeros(part)
@@ -380,7 +368,6 @@ class Record(Declaration):
         }
 
     def read(self, value, what, size):
-        """NamedTuple with the right fields."""
         found = value[self._KEY] if isinstance(value, dict) else value._asdict()
         if list(found) != list(self._fields):
             raise ValueError(f"{what} has other fields than {', '.join(self._fields)}.")
@@ -416,11 +403,10 @@ class Array(Declaration):
         return value.tocsr() if sp.issparse(value) else pack_zeros(value)
 
     def read(self, value, what, size):
-        """Array of the right type, shape and range."""
         expected = tuple(map(size, self._shape))
         array = unpack_zeros(value, expected)
         if self._sparse and sp.issparse(array):
-            # Indices must be those of existing columns.
+            # Indices must name existing columns.
             array.check_format(full_check=True)
             numbers = array.data
             needs = 8.0 * np.prod(expected, dtype=float)
@@ -470,7 +456,6 @@ class Objects(Declaration):
         self._length = length
 
     def read(self, value, what, size):
-        """Array of the right length."""
         array, expected = unpack_strings(value), (size(self._length),)
         if not isinstance(array, np.ndarray) or array.dtype != object or array.shape != expected:
             raise ValueError(f"{what} is not an array of {expected[0]} names.")
@@ -481,7 +466,6 @@ class Labels(Declaration):
     """Distinct labels, all strings or all numbers."""
 
     def read(self, value, what, size):
-        """Array of labels."""
         labels = unpack_strings(value)
         if not isinstance(labels, np.ndarray) or labels.ndim != 1:
             raise ValueError(f"{what} is not an array of labels.")
@@ -511,7 +495,6 @@ class Columns(Declaration):
     """
 
     def read(self, value, what, size):
-        """Columns of numbers."""
         if not isinstance(value, dict) or not set(self._options) <= value.keys():
             raise ValueError(f"{what} lacks columns.")
         for name, column in value.items():

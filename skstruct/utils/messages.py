@@ -1,4 +1,4 @@
-"""Messages: those of fits, printed and logged, and those of errors about values and parameters."""
+"""Messages of fits, printed and logged, and of errors about values and parameters."""
 
 import logging
 from contextlib import contextmanager
@@ -116,7 +116,7 @@ class DataError(ValueError):
     ----------
     fact : str
         Format string. Its fields are ``place``, such as "Sequence 3, token 4"; ``sequence`` and
-        ``token``, what these are called; and those of `values`.
+        ``token``, what these are called; and `values`.
     sequence, token : int, default=None
         Numbers of both.
     remedy : str, default=""

@@ -114,7 +114,7 @@ def in_process(function):
 
 
 def _call_with_parent(parent, function, *args, **kwargs):
-    # Without processes, or in those of a cluster, there is no such parent.
+    # Without processes, or in a cluster's, there is no such parent.
     if os.getpid() != parent == os.getppid():
         _end_with(parent)
     return function(*args, **kwargs)
@@ -191,7 +191,7 @@ def range_runner(offsets, n_jobs, work_per_row=0.0):
     ------
     run : callable
         ``run(function)`` calls ``function(number, first, last)`` for each portion of each range,
-        those of a range one after the other, and returns the results in order. ``run.n_ranges`` is
+        within a range one after the other, and returns the results in order. ``run.n_ranges`` is
         the number of ranges.
     """
     if len(offsets) == 2 and n_jobs != 0:

@@ -113,7 +113,6 @@ class Persistent:
         }
 
     def _is_learnt(self):
-        """Return True if there are learnt attributes."""
         # A list, because threads that predict may add what they cache. Parameters come first.
         names = reversed(list(vars(self)))
         return any(name.endswith("_") and not name.startswith("__") for name in names)
@@ -181,7 +180,7 @@ def load_archive(path, *, own=None, advice=""):
     ----------
     path : path-like
     own : str, default=None
-        Path of a class to trust besides those of skstruct.
+        Path of a class to trust besides skstruct's.
     advice : str, default=""
         Sentence that the error about other types ends with.
 

@@ -61,11 +61,9 @@ class History(dict):
             self.setdefault(name, []).append(value)
 
     def last(self):
-        """Return the last entry, a dict."""
         return {name: values[-1] for name, values in self.items()}
 
     def arrays(self):
-        """Return a dict with one array for each name."""
         return {name: np.asarray(values) for name, values in self.items()}
 
 
@@ -336,7 +334,7 @@ class Progress:
     max_iter : int, default=None
         Largest number of epochs; None if unknown.
     verbose : int, default=None
-        In place of that of the estimator.
+        In place of the estimator's.
     """
 
     def __init__(self, estimator, tasks=None, max_iter=None, verbose=None):
@@ -362,7 +360,7 @@ class Progress:
         Parameters
         ----------
         history : History
-            Its last entry is that of the epoch.
+            Its last entry belongs to the epoch.
         attributes : callable
             Returns a dict of the attributes that the estimator would have if it stopped now.
 
@@ -375,7 +373,7 @@ class Progress:
         self._last = epoch, elapsed
         if self._verbose or logger.isEnabledFor(logging.INFO):
             self._say(history)
-        # The first entry of a history may be that of the start.
+        # The first entry of a history may belong to the start.
         if self._tasks is None or epoch == 0:
             return False
         return self._tasks.end_epoch(attributes)

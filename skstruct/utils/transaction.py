@@ -7,7 +7,7 @@ from contextlib import contextmanager
 def draft_of(estimator, undo=()):
     """Context of a fit, which works on a draft of the estimator.
 
-    When all is done, the attributes of the draft become those of the estimator, in one assignment.
+    When all is done, the estimator takes over the attributes of the draft, in one assignment.
     An exception or an interrupt leaves it as it was.
 
     Parameters

@@ -1210,7 +1210,7 @@ def test_labels_of_chunks_in_another_spelling(folder, tmp_path):
     (tmp_path / "odd.txt").write_text(columns(X, [*spelled[:-1], ["LOC"] * len(Y[-1])]))
     options = ["-m", tmp_path / "m", *QUICK]
     told = run("train", tmp_path / "x.txt", *options).stderr
-    assert "are those of chunks, which are written" in told
+    assert "mark chunks, which are written" in told
     assert "--to-scheme IOB2" in told
     told = run("evaluate", "-m", tmp_path / "m", tmp_path / "odd.txt").stderr
     assert "No chunk scores: Labels such as" in told

@@ -151,7 +151,7 @@ def test_a_frozen_vectorizer_learns_nothing():
         (
             TemplateVectorizer(TEMPLATE),
             [(X[:3], Y[:3]), ([[("a", "b", "c")]], [["A"]])],
-            r"Tokens of partition 1 have 3 column\(s\), but those of partition 0 have 2",
+            r"Tokens of partition 1 have 3 column\(s\), but in partition 0 they have 2",
         ),
         (
             TemplateVectorizer(TEMPLATE),

@@ -408,7 +408,7 @@ NAMED, SWAPPED = (
         ([([[{"a": 1}]], [[1]]), *PARTS], "labels of partition 1 are strings, but those of part"),
         (
             [*PARTS, ([np.ones((1, 2))], [["A"]])],
-            "features of partition 2 are numbers, but those of partition 0 feature dicts",
+            "features of partition 2 are numbers, but in partition 0 they are feature dicts",
         ),
         (
             [([np.ones((1, 2))], [["A"]]), ([np.ones((1, 3))], [["A"]])],

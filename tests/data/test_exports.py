@@ -314,7 +314,7 @@ def test_several_texts_of_a_task(read):
     with pytest.raises(ValueError, match=r"all.json, task 0 .*several objects \('t1', 't2'\)"):
         read(tasks, "label-studio", text_key="body")
     tasks = [{"data": data, "annotations": [{"result": results(to_name="body")}]}]
-    with pytest.warns(UserWarning, match="1 task.* all of another text than that of text_key"):
+    with pytest.warns(UserWarning, match="1 task.* all of another text than text_key"):
         assert read(tasks, "label-studio", text_key="title") == ([data["title"]], [[]])
 
 

@@ -205,7 +205,7 @@ def test_whole_numbers_of_other_types():
         (lambda: labels_from_ids([0, 1], NAMES), r"ids\[0\] is 0, but a list of sequences"),
         (lambda: labels_from_ids([[0], 1], NAMES), r"ids\[1\] is 1, but a list of sequences"),
         (lambda: labels_to_spans("O", [(0, 1)]), "labels must be a list or array .* got 'O'"),
-        (lambda: labels_to_spans([["O"]], [(0, 1)]), r"those of one sequence, but .* \['O'\]"),
+        (lambda: labels_to_spans([["O"]], [(0, 1)]), r"belong to one sequence, but .* \['O'\]"),
         (lambda: spans_to_labels([(0, 3, "a"), (2, 5, "b")], [(0, 5)]), "overlap"),
         (lambda: spans_to_labels([(3, 3, "a")], [(0, 5)]), "is empty"),
         (lambda: spans_to_labels([], [(0, 5), (4, 6)]), "Token 1, .* overlaps the one before"),

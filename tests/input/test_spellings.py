@@ -80,7 +80,7 @@ def test_what_reads_schemes_refuses_other_spellings_and_names_the_way(way):
     for name, call in calls.items():
         with pytest.raises(ValueError, match=told) as raised:
             call()
-        assert "are those of 'runs'" not in str(raised.value), name
+        assert "takes runs of labels" not in str(raised.value), name
     # What they name works.
     right = convert_labels(y, target="IOB2").labels
     assert right == [TEXT] * 6
@@ -136,7 +136,7 @@ def test_types_with_separators_are_not_split(labels):
 
 def test_labels_that_may_be_types_are_refused_only_where_a_scheme_can_be_named():
     y = [["B_LOC", "B_LOC", "O", "B_PER"]]
-    with pytest.raises(ValueError, match=r"'B_LOC' may be those of chunks, 'B-LOC', or types"):
+    with pytest.raises(ValueError, match=r"'B_LOC' may mark chunks, 'B-LOC', or types"):
         convert_labels(y, target="IOB2")
     named = convert_labels(y, source="IOB2", target="IOBES").labels
     assert named == [["S-LOC", "S-LOC", "O", "S-PER"]]

@@ -630,7 +630,7 @@ def test_extract_chunks_takes_one_sequence():
         with pytest.raises(ValueError, match="a list or array of the labels of a sequence, got"):
             extract_chunks(labels)
     for labels in ([["B-A"], ["O"]], (["O"],), np.array([["O", "B-A"]])):
-        with pytest.raises(ValueError, match="those of one sequence, but one of them is"):
+        with pytest.raises(ValueError, match="belong to one sequence, but one of them is"):
             extract_chunks(labels)
 
 

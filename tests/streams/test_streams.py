@@ -423,7 +423,7 @@ def test_a_validation_set_is_checked_before_anything_is_learnt(options, message)
 def test_checkpoints_of_others_are_refused(tmp_path):
     path = tmp_path / "c.skops"
     fit(PerceptronTagger(random_state=0), checkpoint=path)
-    with pytest.raises(ValueError, match="is that of a PerceptronTagger, not of a MIRATagger"):
+    with pytest.raises(ValueError, match="belongs to a PerceptronTagger, not to a MIRATagger"):
         fit(MIRATagger(random_state=0), checkpoint=path)
     with pytest.raises(ValueError, match="of an estimator with average=True, not False"):
         fit(PerceptronTagger(average=False, random_state=0), checkpoint=path)
@@ -465,7 +465,7 @@ def test_a_stream_goes_on_with_the_same_features(tmp_path, number):
     first, other, message = list(other_vectorizers())[number]
     path = tmp_path / "c.skops"
     fit(PerceptronTagger(random_state=0), vectorizer=first, n_epochs=1, checkpoint=path)
-    with pytest.raises(ValueError, match=rf"c\.skops is that of a vectorizer with {message}"):
+    with pytest.raises(ValueError, match=rf"c\.skops belongs to a vectorizer with {message}"):
         fit(PerceptronTagger(random_state=0), vectorizer=other, checkpoint=path)
     fit(PerceptronTagger(random_state=0), vectorizer=copy.deepcopy(first), checkpoint=path)
 
@@ -510,7 +510,7 @@ def test_a_stream_goes_on_with_the_same_random_state(tmp_path, seeds):
     )
     with global_seed():
         fit(first, n_epochs=1, checkpoint=path)
-    with pytest.raises(ValueError, match=r"c\.skops is that of an estimator with random_state="):
+    with pytest.raises(ValueError, match=r"c\.skops belongs to an estimator with random_state="):
         fit(other, checkpoint=path)
     # What failed is as it was.
     assert not hasattr(other, "classes_")
@@ -530,7 +530,7 @@ def test_what_has_no_effect_may_change(tmp_path):
 def test_other_classes_are_refused(tmp_path):
     path = tmp_path / "c.skops"
     fit(PerceptronTagger(random_state=0), n_epochs=1, checkpoint=path)
-    with pytest.raises(ValueError, match=r"c\.skops is that of other classes"):
+    with pytest.raises(ValueError, match=r"c\.skops has other classes"):
         fit(PerceptronTagger(random_state=0), classes=[*CLASSES, "B-Y"], checkpoint=path)
     fit(PerceptronTagger(random_state=0), classes=None, checkpoint=path)
 
