@@ -97,7 +97,7 @@ def main():
     if arguments.run:
         print(json.dumps(measure(corpus, arguments.run)))
         return
-    from skstruct.compiled.archive import host_baselines
+    from skstruct.compiled.rules import host_baselines
 
     processors = [NATIVE, *host_baselines()[: 1 if arguments.quick else 2]]
     quick = ["--quick"] if arguments.quick else []

@@ -25,9 +25,15 @@ import numba
 
 from skstruct.ahead.warm import number_symbols_from
 from skstruct.ahead.workload import run_step, steps
-from skstruct.compiled.archive import all_baselines, host_baselines, write_archive
-from skstruct.compiled.cache import loaded_kernels, own_folders, unpack
-from skstruct.compiled.folders import read_file
+from skstruct.compiled.archive import write_archive
+from skstruct.compiled.cache import unpack
+from skstruct.compiled.rules import (
+    all_baselines,
+    host_baselines,
+    loaded_kernels,
+    own_folders,
+    read_file,
+)
 
 # Estimators of the first part; the second has all others. Each takes half of the time. More parts
 # would compile more of the kernels that they share.

@@ -84,7 +84,7 @@ class Step(NamedTuple):
 
 def _online():
     """Variants of all public online taggers; those without an entry above have the usual ones."""
-    public = [getattr(skstruct, name) for name in skstruct.__all__]
+    public = [getattr(skstruct, name) for name in skstruct.__all__ if name != "CRFTagger"]
     found = [kind for kind in public if isinstance(kind, type) and issubclass(kind, OnlineTagger)]
     return {kind.__name__: VARIANTS.get(kind.__name__, [WATCHED]) for kind in found}
 

@@ -23,7 +23,7 @@ from skstruct.cli.output import (
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
-from skstruct.compiled.versions import show_versions
+from skstruct.compiled.rules import show_versions
 
 
 @click.command(short_help="Compile kernels ahead of time.")

@@ -14,42 +14,32 @@ import hashlib
 import logging
 import os
 import pickle
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from numba.core.caching import NullCache
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
-from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.cpython import numbers  # noqa: F401  (loaded kernels refer to it)
 from numba.np import arrayobj  # noqa: F401  (and to this)
 
-from skstruct.compiled.archive import usable_archives
-from skstruct.compiled.folders import NATIVE, cache_folders, is_native, read_file, write_file
-from skstruct.compiled.keys import (
-    file_name,
-    folder_name,
-    hash_outside,
-    is_outside,
-    sources_unchanged,
+from skstruct.compiled.keys import file_name, hash_outside, is_outside, sources_unchanged
+from skstruct.compiled.rules import (
+    NATIVE,
+    LoadedKernel,
+    is_native,
+    loaded_kernels,
+    own_folders,
+    read_file,
+    usable_archives,
+    write_file,
 )
 from skstruct.utils.messages import announce_compiling, log_once
 
 logger = logging.getLogger("skstruct")
 
 
-class LoadedKernel(NamedTuple):
-    """One kernel that was loaded or compiled in this process."""
-
-    kernel: str
-    signature: tuple
-    origin: str  # baseline of the archive, "cache" or "compiler"
-    file: str | None  # name of its file; None if it is not kept
-
-
-loaded_kernels = []
 # Classes that have family members in extensions (`is_outside`).
 outside = set()
 _DIGEST = hashlib.sha256().digest_size
@@ -63,11 +53,6 @@ def has_private_names():
     """Return True if this release of numba has the private names that are used here."""
     names = {CompileResult: ("_reduce", "_rebuild"), CPUCodeLibrary: ("_get_module_for_linking",)}
     return all(hasattr(kind, name) for kind, found in names.items() for name in found)
-
-
-def own_folders():
-    """Folders of the user's cache for this environment and processor."""
-    return cache_folders(folder_name(cpu_target.target_context.codegen().magic_tuple()))
 
 
 def mark_native():

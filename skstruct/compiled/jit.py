@@ -21,7 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from skstruct.compiled.cache import KernelCache, has_private_names
-from skstruct.compiled.folders import CANNOT_KEEP
+from skstruct.compiled.rules import CANNOT_KEEP
 from skstruct.utils.messages import log_once
 
 if hasattr(os, "register_at_fork"):

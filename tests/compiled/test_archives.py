@@ -9,7 +9,7 @@ from importlib import resources
 import numba
 import pytest
 
-from skstruct.compiled import archive, cache, keys
+from skstruct.compiled import archive, cache, keys, rules
 from skstruct.compiled.jit import jit
 from skstruct.utils import messages
 
@@ -44,17 +44,17 @@ def shipped(monkeypatch, tmp_path):
     """File of an archive that has one kernel, which the user's cache has not."""
     monkeypatch.setattr(messages, "_logged", set())
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "builder"))
-    monkeypatch.setattr(archive, "all_baselines", lambda: {BASELINE: frozenset()})
-    monkeypatch.setattr(archive, "folder", lambda: tmp_path)
+    monkeypatch.setattr(rules, "all_baselines", lambda: {BASELINE: frozenset()})
+    monkeypatch.setattr(rules, "folder", lambda: tmp_path)
     assert kernel()(2.0) == 6.0
     (built,) = tmp_path.glob("builder/*/*.kernel")
     path = tmp_path / f"{BASELINE}.zip"
     archive.write_archive(path, {built.name: cache.unpack(built.read_bytes())[0]})
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "user"))
-    archive._open.cache_clear()
+    rules._open.cache_clear()
     cache.loaded_kernels.clear()
     yield path
-    archive._open.cache_clear()
+    rules._open.cache_clear()
 
 
 def test_what_is_shipped_is_not_compiled(shipped):
@@ -90,30 +90,30 @@ def test_kernels_compiled_here_call_those_that_are_shipped(shipped):
 )
 def test_another_environment(shipped, monkeypatch, part):
     ours = keys.environment()
-    monkeypatch.setattr(archive, "environment", lambda: {**ours, part: f"{ours[part]}-other"})
+    monkeypatch.setattr(rules, "environment", lambda: {**ours, part: f"{ours[part]}-other"})
     assert kernel()(2.0) == 6.0
     assert origins() == ["compiler"]
-    assert archive.archive_report() == [f"{BASELINE}: made for another {part}"]
+    assert rules.archive_report() == [f"{BASELINE}: made for another {part}"]
 
 
 def test_a_processor_that_lacks_a_feature(shipped, monkeypatch):
-    monkeypatch.setattr(archive, "all_baselines", lambda: {BASELINE: frozenset(["telepathy"])})
+    monkeypatch.setattr(rules, "all_baselines", lambda: {BASELINE: frozenset(["telepathy"])})
     assert kernel()(2.0) == 6.0
     assert origins() == ["compiler"]
-    assert archive.archive_report() == [f"{BASELINE}: this processor lacks telepathy"]
+    assert rules.archive_report() == [f"{BASELINE}: this processor lacks telepathy"]
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "AMD64", "aarch64", "arm64"])
 def test_baselines_build_on_each_other(monkeypatch, machine):
-    monkeypatch.setattr(archive.platform, "machine", lambda: machine)
-    needed = list(archive.all_baselines().values())
+    monkeypatch.setattr(rules.platform, "machine", lambda: machine)
+    needed = list(rules.all_baselines().values())
     assert needed
     assert all(better > worse for better, worse in itertools.pairwise(needed))
 
 
 def test_an_unknown_processor(monkeypatch):
-    monkeypatch.setattr(archive.platform, "machine", lambda: "abacus")
-    assert archive.archive_report() == ["none for this kind of processor"]
+    monkeypatch.setattr(rules.platform, "machine", lambda: "abacus")
+    assert rules.archive_report() == ["none for this kind of processor"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("CPU_NAME", "generic"), ("CPU_FEATURES", "")])
@@ -127,7 +127,7 @@ def test_local_kernels_on_demand(shipped, monkeypatch):
     monkeypatch.setenv("SKSTRUCT_KERNELS", "local")
     assert kernel()(2.0) == 6.0
     assert origins() == ["compiler"]
-    assert "SKSTRUCT_KERNELS" in archive.archive_report()[0]
+    assert "SKSTRUCT_KERNELS" in rules.archive_report()[0]
 
 
 def test_native_kernels_come_first(shipped, monkeypatch):
@@ -202,4 +202,4 @@ def test_forked_processes_read_the_archive(shipped):
 
 
 def test_archives_are_looked_for_in_the_package():
-    assert archive.folder() == resources.files("skstruct.compiled") / "archives"
+    assert rules.folder() == resources.files("skstruct.compiled") / "archives"

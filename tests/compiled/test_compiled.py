@@ -19,7 +19,7 @@ from numba.core.registry import cpu_target
 
 import skstruct
 from skstruct import PerceptronTagger
-from skstruct.compiled import cache, folders, keys
+from skstruct.compiled import cache, keys, rules
 from skstruct.compiled.cache import KernelCache
 from skstruct.compiled.jit import interrupts_deferred, jit
 from skstruct.utils import messages
@@ -326,8 +326,8 @@ def test_nothing_can_be_written(folder, caplog):
 
 def test_a_folder_that_can_only_be_read_is_read(one_file, monkeypatch):
     places = [one_file.parent.parent, one_file.parent.parent.parent / "second"]
-    monkeypatch.setattr(cache, "cache_folders", lambda name: [place / name for place in places])
-    monkeypatch.setattr(folders, "replaced", refuse(one_file.parent))
+    monkeypatch.setattr(rules, "cache_folders", lambda name: [place / name for place in places])
+    monkeypatch.setattr(rules, "replaced", refuse(one_file.parent))
     assert kernel()(1.5) == 3.0
     assert origins() == ["cache"]
     assert kernel()(1) == 2
@@ -336,7 +336,7 @@ def test_a_folder_that_can_only_be_read_is_read(one_file, monkeypatch):
 
 def refuse(folder):
     """`replaced` as it is where one folder cannot be written to."""
-    replaced = folders.replaced
+    replaced = rules.replaced
 
     def refusing(path):
         if path.parent == folder:
@@ -362,7 +362,7 @@ def test_what_others_may_have_written_is_not_read(
         pytest.skip("Only root can give a single file away.")
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 65534)
-        monkeypatch.setattr(folders, "__file__", "/nowhere")
+        monkeypatch.setattr(rules, "__file__", "/nowhere")
     content = one_file.read_bytes()
     skstruct.show_versions()
     assert ("not used: others" in capsys.readouterr().out) == (what != "file")
@@ -411,7 +411,7 @@ def test_the_cache_is_never_in_the_current_folder(monkeypatch, home, cache_home,
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     if cache_home is not None:
         monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
-    package, *others = folders.cache_folders("name")
+    package, *others = rules.cache_folders("name")
     assert package.parts[-4:] == ("skstruct", "compiled", "__pycache__", "name")
     assert list(map(str, others)) == ([] if expected is None else [f"{expected}/skstruct/name"])
 
@@ -419,7 +419,7 @@ def test_the_cache_is_never_in_the_current_folder(monkeypatch, home, cache_home,
 @pytest.mark.slow
 def test_no_home_and_no_temporary_folder(folder):
     environment = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
-    code = f"from skstruct.compiled import folders\nfolders.__file__ = '/dev/null/x.py'\n{SQUARE}"
+    code = f"from skstruct.compiled import rules\nrules.__file__ = '/dev/null/x.py'\n{SQUARE}"
     output, log = run(code, folder, NUMBA_CACHE_DIR="", **environment)
     assert output == ["9.0", "small.square=compiler"]
     assert log.count("cannot be kept") == len(log.splitlines()) == 1
@@ -448,8 +448,8 @@ def test_old_folders_are_pruned(folder):
     (folder / "someone's").mkdir()
     assert kernel()(1.5) == 3.0
     kept = {path.name for path in folder.iterdir()}
-    assert {"someone's", *(f"skstruct-{number:020x}" for number in range(folders.KEPT))} <= kept
-    assert len(kept) == folders.KEPT + 2
+    assert {"someone's", *(f"skstruct-{number:020x}" for number in range(rules.KEPT))} <= kept
+    assert len(kept) == rules.KEPT + 2
 
 
 def test_folders_in_use_are_marked(one_file):

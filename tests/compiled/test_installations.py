@@ -14,7 +14,7 @@ import pytest
 import skstruct
 from skstruct import PerceptronReranker
 from skstruct.compiled import cache
-from skstruct.compiled.archive import host_baselines
+from skstruct.compiled.rules import host_baselines
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,8 +50,9 @@ except RuntimeError as error:
     print(error)
 """
 ARCHIVE = """
-from skstruct.compiled.archive import folder, write_archive
-from skstruct.compiled.cache import own_folders, unpack
+from skstruct.compiled.archive import write_archive
+from skstruct.compiled.cache import unpack
+from skstruct.compiled.rules import folder, own_folders
 
 paths = own_folders()[0].glob("*.kernel")
 folder().mkdir()

@@ -137,7 +137,7 @@ def test_versions(capsys, monkeypatch, tmp_path):
         cache.LoadedKernel(name, (), origin, None)
         for name, origin in (("a", "cache"), ("b", "any"))
     ]
-    monkeypatch.setattr("skstruct.compiled.versions.loaded_kernels", loaded)
+    monkeypatch.setattr("skstruct.compiled.rules.loaded_kernels", loaded)
     main(["versions"])
     output = capsys.readouterr().out
     assert f"numba {numba.__version__}" in output
