@@ -405,7 +405,7 @@ NAMED, SWAPPED = (
         ),
         ([*PARTS, ([[{"a": 1}]], [["A", "B"]])], "Partition 2: Sequence 0 has 1 tokens, but 2 lab"),
         ([*PARTS, ([], [["A"]])], "Partition 2: X has 0 sequences, but y has labels for 1"),
-        ([([[{"a": 1}]], [[1]]), *PARTS], "labels of partition 1 are strings, but those of part"),
+        ([([[{"a": 1}]], [[1]]), *PARTS], "labels of partition 1 are strings, but in partition"),
         (
             [*PARTS, ([np.ones((1, 2))], [["A"]])],
             "features of partition 2 are numbers, but in partition 0 they are feature dicts",

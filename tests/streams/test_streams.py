@@ -425,7 +425,7 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     fit(PerceptronTagger(random_state=0), checkpoint=path)
     with pytest.raises(ValueError, match="belongs to a PerceptronTagger, not to a MIRATagger"):
         fit(MIRATagger(random_state=0), checkpoint=path)
-    with pytest.raises(ValueError, match="of an estimator with average=True, not False"):
+    with pytest.raises(ValueError, match="to an estimator with average=True, not False"):
         fit(PerceptronTagger(average=False, random_state=0), checkpoint=path)
     with pytest.raises(ValueError, match="was made without a validation set"):
         fit(PerceptronTagger(random_state=0), checkpoint=path, X_val=X_VAL, y_val=Y_VAL)
