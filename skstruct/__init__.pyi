@@ -1,7 +1,7 @@
 from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
 from skstruct.ahead.warm import warm
-from skstruct.conformal import ConformalTagger, predict_candidates, predict_sets
 from skstruct.compiled.rules import show_versions
+from skstruct.conformal import ConformalTagger, predict_candidates, predict_sets
 from skstruct.features.clusters import WordClusters
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer

@@ -23,18 +23,18 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 
 from skstruct.features.statistics import warn_of_label_features
 from skstruct.input.folds import restrict_to_fold
-from skstruct.input.formats import copied_lists, copied_to_split, label_array, labels_to_split
+from skstruct.input.formats import as_lists, label_array, labels_to_split, lists_to_split
 from skstruct.input.schemes import scheme_of_classes
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import extract_chunks, reading_of_labels
-from skstruct.spans import AroundTagger, check_weights, fit_quietly, names_of, reading_in
+from skstruct.spans import AroundTagger, check_weights, names_of, reading_in
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.prediction import Span
 from skstruct.utils.declared import Array, Count, Labels, Part
 from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import set_module
 from skstruct.utils.progress import fit_context
-from skstruct.utils.transaction import draft_of, reads_one_fit
+from skstruct.utils.transaction import draft_of
 
 MISSED, BY_SEQUENCE, LABELLING = RISKS = ("missed", "missed_by_sequence", "labelling")
 # Probabilities that candidates exceed, whatever is promised: below the last there are too many to
@@ -319,7 +319,7 @@ class ConformalTagger(AroundTagger):
         """
         if self.risk == LABELLING and isinstance(self.by, str):
             raise ValueError('risk="labelling" is about all types at once: pass by=None.')
-        X, y = copied_to_split(X), copied_lists(y)
+        X, y = lists_to_split(X), as_lists(y)
         is_frozen = isinstance(self.estimator, FrozenEstimator)
         inner = self.estimator.estimator if is_frozen else self.estimator
         labels = labels_to_split(X, y, is_read=isinstance(inner, BaseTagger))
@@ -334,7 +334,7 @@ class ConformalTagger(AroundTagger):
                 estimator = restrict_to_fold(clone(inner), labels, train)
                 of_train = _check_method_params(X, params, indices=train)
                 parts = (_safe_indexing(part, train) for part in (X, y))
-                draft.estimator_ = fit_quietly(estimator, *parts, of_train)
+                draft.estimator_ = estimator.fit(*parts, **of_train)
             draft.classes_ = find_tagger(draft.estimator_).tagger.classes_
             names = names_of([labels[i] for i in held_out])
             draft.n_calibration_ = len(np.unique(units[held_out]))
@@ -470,7 +470,6 @@ class ConformalTagger(AroundTagger):
                 )
         return np.array([by_kind[kind] for kind in found], float)[sequences]
 
-    @reads_one_fit
     def predict_candidates(self, X) -> Any:
         """Predict the chunks that are probable enough; they may overlap.
 
@@ -493,7 +492,7 @@ class ConformalTagger(AroundTagger):
         check_is_fitted(self)
         if self.risk == LABELLING:
             raise ValueError('risk="labelling" has no candidates: call predict_sets.')
-        return self._find(copied_to_split(X))[0]
+        return self._find(lists_to_split(X))[0]
 
     def _find(self, X):
         """Candidates, and the lengths of the sequences."""
@@ -509,7 +508,6 @@ class ConformalTagger(AroundTagger):
             result[sequence].append(Span(start, end, types[kind], min(probability, 1.0)))
         return result, batch.lengths
 
-    @reads_one_fit
     def predict_sets(self, X) -> Any:
         """Predict sets of labellings, of which one is right with a probability of 1 - alpha.
 
@@ -535,7 +533,7 @@ class ConformalTagger(AroundTagger):
             raise ValueError(
                 f'risk="{self.risk}" has no sets of labellings: call predict_candidates.'
             )
-        X = copied_to_split(X)
+        X = lists_to_split(X)
         fitted = find_tagger(self.estimator_)
         best = fitted.tagger.predict_nbest(fitted.transform(X), self.max_labellings)
         bounds = self._bounds(X, np.arange(len(best)), None)
@@ -569,7 +567,7 @@ class ConformalTagger(AroundTagger):
             If X or y is invalid, or nothing is left to measure.
         """
         check_is_fitted(self)
-        X, y = copied_to_split(X), copied_lists(y)
+        X, y = lists_to_split(X), as_lists(y)
         labels = labels_to_split(X, y, is_read=isinstance(self.estimator_, BaseTagger))
         whole = [i for i, of_one in enumerate(labels) if None not in of_one]
         names = names_of([labels[i] for i in whole])
