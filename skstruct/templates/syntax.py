@@ -234,13 +234,18 @@ def _as_string(value, name):
 def _named(name, functions, where):
     if name in functions:
         return functions[name]
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name]
-    sized = re.fullmatch(r"(prefix|suffix)([1-9][0-9]*)", name)
-    if sized:
-        return _affix(sized[1], int(sized[2]))
-    known = sorted({*_FUNCTIONS, *functions, "prefixN", "suffixN"})
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    if affix := read_affix(name):
+        return _affix(*affix)
+    known = sorted({*FUNCTIONS, *functions, "prefixN", "suffixN"})
     raise ValueError(f"{where}: unknown function {name!r}; known are {', '.join(known)}.")
+
+
+def read_affix(name):
+    """Side and length of a function such as ``suffix3``; None for another name."""
+    found = re.fullmatch(r"(prefix|suffix)([1-9][0-9]*)", name)
+    return found and (found[1], int(found[2]))
 
 
 # Cached, because `Vocabulary.recall` compares functions by identity.
@@ -265,7 +270,7 @@ def _fold_digits(value):
     return re.sub(r"\d", "0", value)
 
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "lower": str.lower,
     "digits": _fold_digits,
     "shape": _shape,
@@ -291,31 +296,63 @@ def _search(pattern, command):
 @cache
 def _compiled(pattern):
     """Translate a regular expression of Wapiti, whose stars match as little as possible."""
+    atoms, at_start, at_end = read_pattern(pattern)
+    often = {"": "", "?": "?", "*": "*?"}
+    body = "".join(atom_expression(atom) + often[repeat] for atom, repeat in atoms)
+    start, end = r"\A" if at_start else "", r"\Z" if at_end else ""
+    return re.compile(f"{start}{body}{end}", flags=re.DOTALL)
+
+
+def read_pattern(pattern):
+    """Read a regular expression of Wapiti.
+
+    Parameters
+    ----------
+    pattern : str
+
+    Returns
+    -------
+    atoms : list of (str, str)
+        What stands for a character, and how often it may be: "" for once, "?" or "*".
+    at_start, at_end : bool
+        True if a match begins at the start, or ends at the end.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing before a "*" or "?".
+    """
     body = pattern.removeprefix("^")
-    result = [r"\A"] if body != pattern else []
-    atoms = re.findall(r"\\.|.", body, flags=re.DOTALL)
-    for i, atom in enumerate(atoms):
-        if atom in ("*", "?"):
-            if i == 0 or atoms[i - 1] in ("*", "?"):
-                raise ValueError(f"nothing to repeat before {atom!r} in the pattern {pattern!r}.")
-            result.append("*?" if atom == "*" else "?")
-        elif atom == "$" and i == len(atoms) - 1:
-            result.append(r"\Z")
+    found = re.findall(r"\\.|.", body, flags=re.DOTALL)
+    at_end = found[-1:] == ["$"]
+    atoms = []
+    for i, atom in enumerate(found[:-1] if at_end else found):
+        if atom not in ("*", "?"):
+            atoms.append((atom, ""))
+        elif i == 0 or found[i - 1] in ("*", "?"):
+            raise ValueError(f"nothing to repeat before {atom!r} in the pattern {pattern!r}.")
         else:
-            result.append(_atom(atom))
-    return re.compile("".join(result), flags=re.DOTALL)
+            atoms[-1] = atoms[-1][0], atom
+    return atoms, body != pattern, at_end
 
 
-def _atom(atom):
+def literal_of(atom):
+    """Character that an atom stands for, None if it stands for several."""
+    if atom == ".":
+        return None
+    return atom if len(atom) == 1 else None if atom[1].lower() in _CLASSES else atom[1]
+
+
+def atom_expression(atom):
+    """Regular expression of Python for an atom of Wapiti's."""
+    literal = literal_of(atom)
+    if literal is not None:
+        return re.escape(literal)
     if atom == ".":
         return "."
-    if len(atom) == 1:
-        return re.escape(atom)
     name = atom[1]
-    if name.lower() not in _CLASSES:
-        return re.escape(name)
     positive = _CLASSES[name.lower()] or f"[{_cased(name.lower())}]"
-    return f"(?!{positive})." if name.isupper() else positive
+    return f"(?:(?!{positive}).)" if name.isupper() else positive
 
 
 _CLASSES = {
