@@ -14,6 +14,8 @@ from skstruct.crfpp import read_model as read_crfpp
 from skstruct.crfpp import write_model as write_crfpp
 from skstruct.crfsuite.model import read_model as read_crfsuite
 from skstruct.crfsuite.model import write_model as write_crfsuite
+from skstruct.export.model import DTYPES
+from skstruct.export.writers import ENDINGS, write_by_ending
 from skstruct.spans import AroundTagger
 from skstruct.utils.files import os_errors_name, write_whole
 from skstruct.utils.persistence import archived, load_archive
@@ -159,7 +161,8 @@ def store_model(model, path):
 @click.option(
     "--to",
     type=click.Choice(["skops", "crfsuite", "crfpp"]),
-    help="Format of TARGET; by default crfsuite for names that end in .crfsuite, else skops.",
+    help="Format of TARGET; by default crfsuite for names that end in .crfsuite, else skops. Names "
+    "that end in .py, .js, .mjs or .json make what `skstruct export` makes.",
 )
 def convert(source, target, to):
     """Convert the model SOURCE to TARGET.
@@ -175,8 +178,12 @@ def convert(source, target, to):
       skstruct convert old.crfsuite new.skops
       skstruct convert chunker.skops chunker.crfsuite
       skstruct convert --to crfpp chunker.skops chunker.txt
+      skstruct convert chunker.skops chunker.py
     """
     require_other_files([target], [source], "TARGET")
+    if to is None and target.endswith(ENDINGS):
+        write_by_ending(load_model(source).as_estimator(), target)
+        return
     if to is None:
         to = "crfsuite" if target.endswith(".crfsuite") else "skops"
     model = load_model(source)
@@ -197,3 +204,33 @@ def convert(source, target, to):
         return
     names = None if model.vectorizer is None else model.vectorizer.get_feature_names_out()
     write_crfsuite(model.estimator, target, feature_names=names)
+
+
+@click.command(short_help="Write a model as one file that tags.")
+@click.argument("model", type=FILE)
+@click.option(
+    "-o", "--output", required=True, type=NewFile(), help="File to write: .py, .js, .mjs or .json."
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(DTYPES),
+    default=DTYPES[0],
+    help="Precision of the weights. float64 has those of MODEL.",
+)
+@click.option("--date", help="Date to write into the file; by default none.")
+def export(model, output, dtype, date):
+    """Write MODEL as one file that tags without any package.
+
+    MODEL is a tagger of ``skstruct train``, of CRFsuite, or a text model of CRF++. The ending of
+    the name says what is written: Python (.py), which is a command, too; an ES module of JavaScript
+    (.js, .mjs) with its types beside it; or data alone (.json), for a page that has the runtime.
+
+    \b
+    Examples:
+      skstruct export names.skops -o names.py
+      skstruct export names.skops -o names.mjs
+      python names.py < text
+    """
+    require_other_files([output], [model], "-o")
+    size = write_by_ending(load_model(model).as_estimator(), output, dtype=dtype, date=date)
+    click.echo(f"{output}: {size:,} bytes")

@@ -1,6 +1,7 @@
 """Models as data: what `runtime.py` and `runtime.js` need of an estimator."""
 
 import base64
+import sys
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +54,7 @@ def describe_model(estimator, dtype, date):
         **_describe_chain(tagger._chain(), np.dtype(dtype)),
         **_describe_chunks(tuple(labels)),
         **_describe_choice(chosen),
-        "names": names,
+        **names,
         "weights": weights,
     }
 
@@ -169,7 +170,9 @@ def _named_weights(vectorizer, tagger, dtype):
 
 
 def _grouped(names):
-    """Lists of a beginning and of what follows it; names that begin alike are neighbours."""
+    """Names in groups: their beginning, and one text of what follows it in each of them."""
+    used = set().union(*names)
+    between = next(c for c in map(chr, range(10, sys.maxunicode)) if c not in used)
     groups = []
     for name in names:
         first = min((i for i in map(name.find, ":=") if i >= 0), default=-1) + 1
@@ -178,7 +181,8 @@ def _grouped(names):
             groups[-1][1].append(rest)
         else:
             groups.append([prefix, [rest]])
-    return groups
+    texts = [[prefix, between.join(rests)] for prefix, rests in groups]
+    return {"names": texts, "between": between}
 
 
 def _describe_chunks(labels):

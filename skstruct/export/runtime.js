@@ -49,7 +49,9 @@ const IS_LITTLE = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 /** Array of numbers, from the code of their type and their bytes. */
 function numbers([code, text]) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const decoded = atob(text);
+  const bytes = new Uint8Array(decoded.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = decoded.charCodeAt(i);
   const kind = ARRAYS.get(code);
   if (!IS_LITTLE) {
     const size = kind.BYTES_PER_ELEMENT;
@@ -510,7 +512,7 @@ class Chain {
     [this.labels, ...this.steps] = stepsOf(n, new Rows(data.transition).dense(n), triple);
     this.places = new Map();
     for (const [prefix, rests] of data.names) {
-      for (const rest of rests) this.places.set(prefix + rest, this.places.size);
+      for (const rest of rests.split(data.between)) this.places.set(prefix + rest, this.places.size);
     }
     this.weights = new Rows(data.weights);
   }

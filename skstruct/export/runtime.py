@@ -16,7 +16,7 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections import namedtuple
-from itertools import accumulate
+from itertools import accumulate, count
 from math import exp, inf, isfinite, log
 from operator import add, itemgetter
 
@@ -66,7 +66,8 @@ class _Rows:
     def __init__(self, packed):
         counts, columns, values = map(_numbers, packed)
         self.starts = list(accumulate(counts, initial=0))
-        self.columns, self.values = columns.tolist(), values
+        # Reading an array makes an object each time.
+        self.columns, self.values = columns.tolist(), values.tolist()
 
     def add(self, i, scale, row):
         """Add a multiple of row `i` to a list."""
@@ -443,6 +444,15 @@ def _steps(n, transition, triple):
     return labels, second, _Step(second.labels, sources, scores)
 
 
+def _all_names(groups, between):
+    """Names of features, of which those that begin alike are given together."""
+    names = []
+    for prefix, rests in groups:
+        # As one text, in few calls.
+        names += (prefix + rests.replace(between, between + prefix)).split(between)
+    return names
+
+
 class _Chain:
     """Scores of labels and of transitions."""
 
@@ -453,8 +463,7 @@ class _Chain:
         )
         triple = data["triple"] and _Rows(data["triple"]).dense(n)
         self.labels, *self._steps = _steps(n, _Rows(data["transition"]).dense(n), triple)
-        names = (prefix + rest for prefix, rests in data["names"] for rest in rests)
-        self._place = {name: i for i, name in enumerate(names)}
+        self._place = dict(zip(_all_names(data["names"], data["between"]), count()))
         self._weights = _Rows(data["weights"])
 
     def step(self, t):

@@ -42,6 +42,7 @@ FLOORS = [
     {"inspection"},
     {"spans"},
     {"conformal"},
+    {"export"},
     # What compiles ahead of time runs every estimator.
     {"ahead"},
     {"cli"},
@@ -61,6 +62,8 @@ OPTIONAL = {
 SLOW = {
     "features.clusters": {"sklearn", "threadpoolctl"},
     "features.statistics": {"sklearn"},
+    # Files are imported more often than they are run.
+    "export.runtime": {"argparse"},
     "utils.persistence": {"skops"},
     "utils.progress": {"sklearn"},
     "taggers.scoring": {"sklearn"},

@@ -58,7 +58,7 @@ def test_wheel_has_the_package_and_nothing_else(built):
     assert "skstruct/datasets/data/addresses.txt" in expected
     assert {name for name in wheel if ".dist-info/" not in name} == expected
     assert "skstruct/py.typed" in expected
-    code = (".py", ".pyi", "/py.typed")
+    code = (".py", ".pyi", "/py.typed", "/export/runtime.js", "/export/runtime.d.ts")
     assert all(path.endswith(code) or "/data/" in path for path in expected)
 
 
