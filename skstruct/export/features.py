@@ -32,6 +32,7 @@ _REMEDIES = {
     "SequenceUnion": "Fit with one vectoriser, such as WordVectorizer with an extra_template.",
     "TokenTransformer": "It makes numbers of features: leave it out.",
 }
+_KNOWN = (SequenceVectorizer, TemplateVectorizer, WordVectorizer)
 _EXPORTED = (
     "Files are written for TemplateVectorizer, WordVectorizer and SequenceVectorizer, and for "
     "taggers of feature dicts and attribute strings."
@@ -44,7 +45,7 @@ def describe_features(vectorizer):
     Parameters
     ----------
     vectorizer : TemplateVectorizer, WordVectorizer or SequenceVectorizer
-        Fitted.
+        Fitted, and no subclass, which might do something else.
 
     Returns
     -------
@@ -53,16 +54,19 @@ def describe_features(vectorizer):
     Raises
     ------
     ValueError
-        If it has functions of the user's or vectors, or is another step. The message says what to
-        do instead.
+        If it has functions of the user's, or vectors. The message says what to do instead.
     """
-    kind = type(vectorizer)
-    if kind is SequenceVectorizer:
+    if isinstance(vectorizer, SequenceVectorizer):
         return _describe_attributes(vectorizer)
-    if kind in (TemplateVectorizer, WordVectorizer):
-        return _Template(vectorizer).data()
-    remedy = _REMEDIES.get(kind.__name__, f"It may do anything. {_EXPORTED}")
-    raise ValueError(f"{kind.__name__} cannot be exported. {remedy}")
+    return _Template(vectorizer).data()
+
+
+def require_known(step):
+    """Raise a ValueError unless a step of a pipeline is a vectoriser that can be exported."""
+    kind = type(step)
+    if kind not in _KNOWN:
+        remedy = _REMEDIES.get(kind.__name__, f"It may do anything. {_EXPORTED}")
+        raise ValueError(f"{kind.__name__} cannot be exported. {remedy}")
 
 
 def _describe_attributes(vectorizer):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import skstruct
 from skstruct.crfsuite.estimator import CRF
-from skstruct.export.features import describe_features
+from skstruct.export.features import describe_features, require_known
 from skstruct.input.schemes import scheme_named
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import reading_of_labels
@@ -103,8 +103,8 @@ def _vectoriser_and_tagger(steps, estimator):
             "The model has features of transitions, which cannot be exported. Fit without lines "
             "such as B01:%x[0,0], and with U lines and order=2 instead."
         )
-    for step in steps[1:]:
-        describe_features(step)
+    for step in steps:
+        require_known(step)
     if len(steps) > 1:
         names = ", ".join(type(step).__name__ for step in steps)
         raise ValueError(f"The pipeline has the steps {names} before the tagger; export needs one.")

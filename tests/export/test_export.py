@@ -248,7 +248,9 @@ def test_features_are_the_same_whatever_the_characters(vectorizer, tmp_path):
         with_shape(tokens) if vectorizer is not WORD_FEATURES else tokens for tokens in X if tokens
     ]
     y = [["a" if i % 2 else "b" for i in range(len(tokens))] for tokens in X]
-    pipeline = make_pipeline(clone(vectorizer), PerceptronTagger(max_iter=1, tol=None))
+    pipeline = make_pipeline(
+        clone(vectorizer), PerceptronTagger(max_iter=1, tol=None, random_state=0)
+    )
     pipeline.fit(X, y)
     learnt = pipeline[0].inverse_transform(pipeline[0].transform(X))
     known = set(pipeline[0].get_feature_names_out())
@@ -264,16 +266,18 @@ def test_features_are_the_same_whatever_the_characters(vectorizer, tmp_path):
 
 def test_patterns_match_as_regular_expressions():
     rng = random.Random(0)
-    atoms = [".", "a", "b", "1", r"\a", r"\d", r"\l", r"\U", r"\W", r"\p", r"\S", r"\.", "$", "^"]
+    atoms = [".", "a", "b", "1", r"\a", r"\d", r"\l", r"\U", r"\W", r"\p", r"\S", r"\.", "$"]
     texts = ["".join(rng.choices("abAB12. -", k=rng.randrange(9))) for _ in range(60)]
     n_found = 0
     for _ in range(300):
         body = "".join(rng.choice(atoms) + rng.choice(["", "", "*", "?"]) for _ in range(4))
         pattern = rng.choice(["", "^"]) + body + rng.choice(["", "$"])
         tests, at_start, at_end = read_pattern(pattern)
-        tests = [(_compiled(f"^{atom}").fullmatch, often) for atom, often in tests if atom != "^"]
-        if len(tests) < len(read_pattern(pattern)[0]):
-            continue
+        # In a pattern of its own, "$" would be the end.
+        tests = [
+            ("$".__eq__ if atom == "$" else _compiled(atom).fullmatch, often)
+            for atom, often in tests
+        ]
         find = runtime._search(tests, at_start, at_end)
         for text in texts:
             match = _compiled(pattern).search(text)
@@ -292,7 +296,7 @@ def test_complements_in_patterns_may_be_repeated():
 def hostile():
     """Tagger whose features and labels are hostile texts."""
     X = [[[word], [f"{word}{word}", "x"]] for word in HOSTILE]
-    return CRFTagger(all_possible_states=True).fit(X, [[word, "x"] for word in HOSTILE]), X
+    return CRFTagger(max_iter=15, tol=1e-2).fit(X, [[word, "x"] for word in HOSTILE]), X
 
 
 def test_hostile_texts_are_data(hostile, tmp_path):
@@ -387,12 +391,6 @@ def fit(*steps, X=(("a", "b"),), y=(("a", "b"),)):
     return make_pipeline(*steps, CRFTagger()).fit(X, y)
 
 
-def fit_reranker():
-    return NBestReranker(CRFTagger(), cv=2, random_state=0).fit(
-        [as_strings(tokens) for tokens in WORDS[:6]], LABELS[:6]
-    )
-
-
 def shout(word):
     return word.upper()
 
@@ -424,7 +422,7 @@ REFUSED = {
         TemplateVectorizer(["U0:%x[0,0]", "B0:%x[0,0]"]), X=(("a", "b"),) * 2, y=(("a", "b"),) * 2
     ),
     r"'v' is an array of numbers": lambda: CRFTagger().fit([[{"v": np.ones(2)}]], [["a"]]),
-    r"rerankers. Export the tagger": fit_reranker,
+    r"rerankers. Export the tagger": lambda: NBestReranker(CRFTagger()),
     r"PerceptronReranker .*rerankers": PerceptronReranker,
 }
 
@@ -445,7 +443,7 @@ def test_what_is_not_fitted_is_refused(tmp_path):
 
 
 def test_half_characters_that_json_would_join_are_refused(tmp_path):
-    tagger = CRFTagger().fit([[["\ud83d" + "\ude00"]]], [["a"]])
+    tagger = CRFTagger().fit([[["\ud83d" + "\ude00"], ["b"]]], [["a", "b"]])
     with pytest.raises(ValueError, match="surrogates"):
         write_python(tagger, tmp_path / "a.py")
 

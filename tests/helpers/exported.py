@@ -101,4 +101,4 @@ def _ask(command, jobs):
         command, input=text, capture_output=True, text=True, encoding="utf-8", check=False, env=env
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.rstrip("\n").split("\n")]
