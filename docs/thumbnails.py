@@ -170,6 +170,15 @@ def service():
     )
 
 
+def one_file():
+    """A model that goes into a file of either language."""
+    parts = box(25, 70, 90, 62, BLUE) + text(70, 108, "model")
+    parts += arrow(128, 101, 42)
+    for y, name, color in ((22, ".py", ORANGE), (112, ".js", GREEN)):
+        parts += box(185, y, 105, 66, color) + text(237, y + 43, name, 30, mono=True)
+    return parts
+
+
 def stream():
     """Batches on their way into a tagger."""
     batches = "".join(box(12 + 48 * i, 78, 38, 44, GREY) for i in range(3))
@@ -376,6 +385,7 @@ SKETCHES = {
         + "".join(line([(172, 98), (225, y)], GREY, 3) for y in (45, 98, 151))
         + "".join(dot(245, y, 20, ORANGE) for y in (45, 98, 151))
     ),
+    "plot_one_file": one_file,
     "plot_parts_of_speech": learning_curve,
     "plot_service": service,
     "plot_stream": stream,

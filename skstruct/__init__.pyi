@@ -1,4 +1,14 @@
-from skstruct import crfpp, crfsuite, dask, datasets, inspection, metrics, model_selection, streams
+from skstruct import (
+    crfpp,
+    crfsuite,
+    dask,
+    datasets,
+    export,
+    inspection,
+    metrics,
+    model_selection,
+    streams,
+)
 from skstruct.ahead.warm import warm
 from skstruct.compiled.rules import show_versions
 from skstruct.conformal import ConformalTagger, predict_candidates, predict_sets
@@ -57,6 +67,7 @@ __all__ = [
     "crfsuite",
     "dask",
     "datasets",
+    "export",
     "inspection",
     "metrics",
     "model_selection",

@@ -138,15 +138,16 @@ def _rows(matrix, dtype):
 
 
 def _describe_chain(chain, dtype):
-    fields = chain._asdict()
     kind = dtype.str[1:]
-    triple = fields.get("triple")
+    # Fields after the first five are those of other kinds of chains.
+    more = {name: _rows(part, dtype) for name, part in list(chain._asdict().items())[5:]}
     return {
         "bias": _packed(_rounded(chain.intercept, dtype), kind),
         "start": _packed(_rounded(chain.start, dtype), kind),
         "end": _packed(_rounded(chain.end, dtype), kind),
         "transition": _rows(chain.transition, dtype),
-        "triple": None if triple is None else _rows(triple, dtype),
+        "triple": None,
+        **more,
     }
 
 

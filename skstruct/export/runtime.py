@@ -433,7 +433,7 @@ def _steps(n, transition, triple):
     labels = list(range(n))
     before = [[i for i in labels if transition[i][j] > -inf] for j in labels]
     into = [[transition[i][j] for i in before[j]] for j in labels]
-    if triple is None:
+    if not triple:
         step = _Step(labels, before, into)
         return labels, step, step
     pairs = [(i, j) for j in labels for i in before[j]]

@@ -17,6 +17,7 @@ ROOMS = (
     "crfpp",
     "crfsuite",
     "datasets",
+    "export",
     "inspection",
     "metrics",
     "streams",
