@@ -2,8 +2,8 @@
 One file that tags
 ==================
 
-A trained tagger needs neither numba nor scikit-learn. :mod:`skstruct.export` writes it to one file of
-Python or JavaScript, which is smaller than the stored model and answers without a package.
+A trained tagger needs neither numba nor scikit-learn. :mod:`skstruct.export` writes it to one file
+of Python or JavaScript, which is smaller than the stored model and answers without a package.
 """
 
 # %%
@@ -72,7 +72,7 @@ print(f"Largest difference of a probability: {difference:.0e}")
 # %%
 # What the file says about an address whose city is unknown.
 
-unknown = "Apt 5 , 41 Harbour Road , Xyzzy 6011".split()
+unknown = [word if word != "Wellington" else "Xyzzy" for word in tokens]
 proba = parser["probabilities"](unknown)
 best = [max(by_label, key=by_label.get) for by_label in proba]
 

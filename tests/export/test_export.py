@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 import skstruct
 from skstruct import (
+    ConformalTagger,
     CRFTagger,
     EmbeddingVectorizer,
     HashingTemplateVectorizer,
@@ -424,6 +425,9 @@ REFUSED = {
     r"'v' is an array of numbers": lambda: CRFTagger().fit([[{"v": np.ones(2)}]], [["a"]]),
     r"rerankers. Export the tagger": lambda: NBestReranker(CRFTagger()),
     r"PerceptronReranker .*rerankers": PerceptronReranker,
+    r"ConformalTagger .*Export its estimator_": lambda: ConformalTagger(
+        CRFTagger(), max_chunks=1, alpha=0.2, random_state=0
+    ).fit([[["in"], ["Rome"]], [["Rome"]], [["in"]]] * 20, [["O", "B-LOC"], ["B-LOC"], ["O"]] * 20),
 }
 
 
