@@ -281,7 +281,6 @@ NOT_MEASURED = {
     "within three times ``delta`` of the minimum",
     "with fewer than 50,000 tokens times ``c2``",
     "43% of 2183 12% of 3166",
-    "has found less than a tenth of the names",
     "epoch 12 of 1,000 3.1 s elapsed",
     "``l2`` of a tenth of the data weighs ten times as much",
     "with ten times the data, the same ``l2``",
