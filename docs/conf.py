@@ -19,6 +19,8 @@ from skstruct.learning.solver import SOLVERS, support_table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 sys.path.append(str(ROOT))
+import address_tagger  # noqa: E402
+
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
 project = "skstruct"
@@ -80,6 +82,9 @@ def write_solver_table():
 
 
 write_solver_table()
+# Scripts that are made of a model: the box of the home page imports them.
+SCRIPTS = Path(__file__).parent / "generated" / "scripts"
+address_tagger.write(SCRIPTS)
 
 
 def is_on_disk(fetch, *subsets):
@@ -132,7 +137,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skstruct"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(SCRIPTS)]
 html_css_files = ["custom.css"]
 html_js_files = ["tables.js"]
 html_show_sourcelink = False

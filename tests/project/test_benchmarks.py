@@ -51,6 +51,7 @@ BENCHMARKS = {
         ("matplotlib", "torch"),
     ),
     "conformal": ({"splits"}, ()),
+    "export": ({"agreement", "speeds", "sizes"}, ("pycrfsuite",)),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),

@@ -15,6 +15,8 @@ import pytest
 
 import skstruct
 from skstruct import CRFTagger
+from skstruct.crfsuite import write_model
+from skstruct.export import write_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "deployment.rst"
@@ -35,13 +37,22 @@ print(*tagger.predict({X[:1]!r})[0])
 """
 
 
+def dockerfiles():
+    """Instructions of the Dockerfiles of the page and their arguments."""
+    _, *blocks = PAGE.read_text(encoding="utf-8").split(".. code-block:: docker\n")
+    found = []
+    for block in blocks:
+        lines = re.match(r"(?:\n|   .*\n)+", block).group().split("\n")
+        lines = [line.strip() for line in lines]
+        assert sum(map(bool, lines)) <= 10
+        found.append([tuple(x.split(" ", 1)) for x in lines if x and not x.startswith("#")])
+    return found
+
+
 @pytest.fixture
 def steps():
-    """Instructions of the Dockerfile and their arguments."""
-    _, _, block = PAGE.read_text(encoding="utf-8").partition(".. code-block:: docker\n")
-    lines = re.match(r"(?:\n|   .*\n)+", block).group().split("\n")
-    lines = [line.strip() for line in lines]
-    return [tuple(line.split(" ", 1)) for line in lines if line and not line.startswith("#")]
+    """The Dockerfile of the library."""
+    return dockerfiles()[0]
 
 
 def files_of(folder):
@@ -92,3 +103,40 @@ def test_dockerfile(steps, tmp_path):
             assert files_of(tmp_path) == before
         found.append(instruction)
     assert found == ["FROM", "RUN", "RUN", "COPY", "USER", "CMD"]
+
+
+WITHOUT_LIBRARY = {
+    "parser.py": "import parser\nprint(*parser.tag(X[0]))",
+    "model.crfsuite": """
+import pycrfsuite
+tagger = pycrfsuite.Tagger()
+tagger.open("/app/model.crfsuite")
+print(*tagger.tag(pycrfsuite.ItemSequence(X[0])))
+""",
+}
+
+
+@pytest.mark.parametrize(("number", "model"), [(1, "parser.py"), (2, "model.crfsuite")])
+def test_dockerfiles_without_the_library(number, model, tmp_path):
+    steps, app = dockerfiles()[number], tmp_path / "app"
+    instructions = dict(steps)
+    assert "skstruct" not in "".join(instructions.values())
+    assert instructions["COPY"].split() == [model, "serve.py", "/app/"]
+    app.mkdir()
+    tagger = CRFTagger(fit_intercept=False).fit(X, Y)
+    # All that the image has is the standard library, and what it installs.
+    options = ["-S", "-I"]
+    if model == "parser.py":
+        assert "RUN" not in instructions
+        write_python(tagger, app / model)
+    else:
+        pytest.importorskip("pycrfsuite")
+        options = ["-I"]
+        assert shlex.split(instructions["RUN"])[-1] == "python-crfsuite"
+        write_model(tagger, app / model)
+    serve = f"import sys\nsys.path.insert(0, '/app')\nX = {X[:1]!r}\n{WITHOUT_LIBRARY[model]}"
+    (app / "serve.py").write_text(serve.replace("/app", app.as_posix()))
+    _, *words = (word.replace("/app", app.as_posix()) for word in json.loads(instructions["CMD"]))
+    command = [sys.executable, *options, *words]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stdout.split() == Y[0], run.stderr
