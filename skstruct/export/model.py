@@ -153,11 +153,8 @@ def _describe_chain(chain, dtype):
 
 def _named_weights(vectorizer, tagger, dtype):
     """Names of the features with a weight, those that begin alike together, and the weights."""
-    coef = sp.csr_matrix(tagger.coef_.T) if sp.issparse(tagger.coef_) else tagger.coef_.T
-    if sp.issparse(coef):
-        coef.data = _rounded(coef.data, dtype)
-    else:
-        coef = sp.csr_matrix(_rounded(coef, dtype))
+    coef = sp.csr_matrix(tagger.coef_.T, copy=True)
+    coef.data = _rounded(coef.data, dtype)
     coef.eliminate_zeros()
     coef.sort_indices()
     columns = np.flatnonzero(np.diff(coef.indptr))

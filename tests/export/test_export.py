@@ -7,10 +7,13 @@ import sys
 from collections import Counter
 from importlib import resources
 
+import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.exported import ask_node, ask_python, newest_python, node
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
@@ -30,14 +33,16 @@ from skstruct import (
     TemplateVectorizer,
     TokenTransformer,
     WordVectorizer,
+    crfpp,
 )
 from skstruct.cli.main import main as command
-from skstruct.crfsuite import CRF
+from skstruct.crfsuite import CRF, read_model, write_model
 from skstruct.datasets import load_addresses
 from skstruct.export import runtime, write_javascript, write_json, write_python
 from skstruct.export.writers import write_by_ending
 from skstruct.templates.syntax import _compiled, read_pattern
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 needs_node = pytest.mark.skipif(node() is None, reason="needs node 18 or later")
 N_TRAIN, N_TEST = 80, 80
 WORDS, LABELS = load_addresses(return_X_y=True)
@@ -182,7 +187,6 @@ def tagger_and_batch(estimator, X):
     return fitted.tagger, fitted.transform(X)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("language", ["python", "newest python", "node"])
 def test_files_answer_as_the_estimator(language, name, fitted, answers):
@@ -217,6 +221,71 @@ def test_files_answer_as_the_estimator(language, name, fitted, answers):
         )
         if is_clear:
             assert answer["nbest"][0][0] == list(two[0].labels)
+
+
+FEW = [["in", "Rome"], ["in", "New", "York"], ["old"]]
+FEW_LABELS = [["O", "B-LOC"], ["O", "B-LOC", "I-LOC"], ["O"]]
+
+
+def few_strings():
+    return [[[word, word[:1]] for word in tokens] for tokens in FEW]
+
+
+def of_search(tmp_path):
+    pipeline = make_pipeline(WordVectorizer(), CRFTagger())
+    return GridSearchCV(pipeline, {"crftagger__l2": [0.1]}, cv=2).fit(FEW, FEW_LABELS), FEW
+
+
+def of_crfsuite_file(tmp_path):
+    write_model(CRFTagger(fit_intercept=False).fit(few_strings(), FEW_LABELS), tmp_path / "m")
+    return read_model(tmp_path / "m"), few_strings()
+
+
+def of_crfpp_file(tmp_path):
+    X, lines = [[(word,) for word in tokens] for tokens in FEW], ["U0:%x[0,0]", "U1:%x[-1,0]", "B"]
+    tagger = CRFTagger(fit_intercept=False, all_possible_states=True, all_possible_transitions=True)
+    crfpp.write_model(
+        make_pipeline(TemplateVectorizer(lines), tagger).fit(X, FEW_LABELS), tmp_path / "m"
+    )
+    return crfpp.read_model(tmp_path / "m"), X
+
+
+def of_sparse_weights(tmp_path):
+    tagger = CRFTagger(l1=0.1).fit(few_strings(), FEW_LABELS)
+    tagger.coef_ = sp.csc_matrix(tagger.coef_)
+    return tagger, few_strings()
+
+
+def of_no_weights(tmp_path):
+    return CRFTagger(l1=100.0).fit(few_strings(), FEW_LABELS), few_strings()
+
+
+def of_numbers_as_labels(tmp_path):
+    labels = [[len(label) for label in sequence] for sequence in FEW_LABELS]
+    return SpanTaggerCV(CRFTagger(), cv=2).fit(few_strings(), labels), few_strings()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        of_search,
+        of_crfsuite_file,
+        of_crfpp_file,
+        of_sparse_weights,
+        of_no_weights,
+        of_numbers_as_labels,
+    ],
+)
+def test_estimators_of_all_origins(make, tmp_path):
+    estimator, X = make(tmp_path)
+    tagger, _ = tagger_and_batch(estimator, X)
+    before = joblib.hash(tagger._chain()), joblib.hash(tagger.coef_)
+    expected = [list(labels) for labels in estimator.predict(X)]
+    for path in [tmp_path / "a.py", tmp_path / "a.mjs"][: 1 + (node() is not None)]:
+        write_by_ending(estimator, path)
+        (found,) = (ask_python if path.suffix == ".py" else ask_node)([(path, X)])
+        assert [answer["labels"] for answer in found] == expected
+    assert (joblib.hash(tagger._chain()), joblib.hash(tagger.coef_)) == before
 
 
 def generated(n, seed):
