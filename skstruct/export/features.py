@@ -24,6 +24,8 @@ _SETS_OF = {
     "shape": ("upper", "alpha", "digit"),
     "shortshape": ("upper", "alpha", "digit"),
 }
+# Functions of `WordVectorizer` beside those of all templates, but for those of clusters.
+_OF_WORDS = ("matched", "labels")
 # Steps of pipelines that cannot be exported, and what to take instead.
 _REMEDIES = {
     "EmbeddingVectorizer": "An exported file has no vectors: leave them out.",
@@ -133,7 +135,7 @@ class _Template:
         """Name and options of a function of the runtime."""
         if name in self._cluster_lengths:
             step = ["cluster", self._cluster_lengths[name]]
-        elif name in self._own and not self._has_words:
+        elif name in self._own and not (self._has_words and name in _OF_WORDS):
             raise ValueError(
                 f"{where}: {name!r} is a function of yours, which cannot be exported. Leave it "
                 f"out, or use {', '.join(FUNCTIONS)}, prefixN, suffixN and patterns."

@@ -67,8 +67,7 @@ def _take_apart(estimator):
             estimator = estimator.best_estimator_
         elif hasattr(estimator, "steps"):
             check_is_fitted(estimator)
-            before = [step for _, step in estimator.steps[:-1]]
-            steps += [step for step in before if step is not None and step != "passthrough"]
+            steps += _flat(estimator.steps[:-1])
             estimator = estimator.steps[-1][1]
         elif isinstance(estimator, SpanTaggerCV):
             check_is_fitted(estimator)
@@ -76,6 +75,15 @@ def _take_apart(estimator):
         else:
             break
     return chosen, *_vectoriser_and_tagger(steps, estimator)
+
+
+def _flat(steps):
+    """Steps of pipelines in pipelines, without those that do nothing."""
+    for _, step in steps:
+        if hasattr(step, "steps"):
+            yield from _flat(step.steps)
+        elif step is not None and step != "passthrough":
+            yield step
 
 
 def _vectoriser_and_tagger(steps, estimator):

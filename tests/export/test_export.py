@@ -232,7 +232,7 @@ def few_strings():
 
 
 def of_search(tmp_path):
-    pipeline = make_pipeline(WordVectorizer(), CRFTagger())
+    pipeline = make_pipeline(make_pipeline("passthrough", WordVectorizer()), CRFTagger())
     return GridSearchCV(pipeline, {"crftagger__l2": [0.1]}, cv=2).fit(FEW, FEW_LABELS), FEW
 
 
