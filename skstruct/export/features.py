@@ -126,7 +126,7 @@ class _Template:
             if macro.command != "x":
                 steps.append(self._match(macro))
             if macro.lower:
-                steps.append(self._step("lower", where))
+                steps.append(self._with_characters(["lower"]))
             self._sources[macro.source] = macro.column, steps
         number = list(self._sources).index(macro.source)
         return [number, macro.offset, macro.absolute]
@@ -142,8 +142,12 @@ class _Template:
             )
         else:
             step = list(read_affix(name) or [name])
+        return self._with_characters(step)
+
+    def _with_characters(self, step):
+        """A step, after what it asks about characters has been put into the data."""
         for needed in _SETS_OF.get(step[0], ()):
-            self._need_set(needed)
+            self._sets[needed] = set_of(needed)
         if step[0] in ("lower", "cluster", "labels"):
             self._need_map("lower")
         return step
@@ -159,9 +163,6 @@ class _Template:
                 self._sets[atom] = set_of(atom_expression(atom))
             tests.append([*test, repeat])
         return ["match", macro.command == "t", tests, at_start, at_end]
-
-    def _need_set(self, name):
-        self._sets[name] = set_of(name)
 
     def _need_map(self, name):
         self._maps[name] = list(map_of(name))
