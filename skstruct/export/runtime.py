@@ -636,8 +636,9 @@ class _Chunks:
         choice = _Choice(len(rows), threshold, self._separable)
         for t, open_ in enumerate(begins):
             choice.settle(t)
+            kinds = self._kinds_at(t)
             for kind in range(len(self.types)):
-                mass = {s: p for s, p in open_.items() if self._kinds_at(t)[s] == kind}
+                mass = {s: p for s, p in open_.items() if kinds[s] == kind}
                 end = t
                 while sum(mass.values()) > threshold:
                     p = sum(q * ends[end].get(s, 0.0) for s, q in mass.items())
