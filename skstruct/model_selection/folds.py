@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state
 from skstruct.input.formats import as_lists
 from skstruct.metrics.labels import stack
 from skstruct.utils.messages import short_repr
+from skstruct.utils.persistence import set_module
 
-__all__ = ["StratifiedSequenceKFold"]
 
-
+@set_module("skstruct.model_selection")
 class StratifiedSequenceKFold(BaseCrossValidator):
     """K folds that have about the same number of tokens of every label.
 

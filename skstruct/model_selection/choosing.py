@@ -1,0 +1,160 @@
+"""What to label next: sequences that a tagger is unsure of, and that are not all alike."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+from sklearn.utils import _safe_indexing, check_random_state
+
+from skstruct.input.formats import copied_to_split
+from skstruct.inspection.models import find_tagger
+from skstruct.utils.messages import check_choice, check_count
+from skstruct.utils.persistence import set_module
+
+STRATEGIES = ("spans", "margin", "entropy", "random")
+# Spans that are less probable add little to what may be wrong.
+_LEAST = 0.02
+# So many times the sequences that are asked for are compared with each other.
+_COMPARED = 20
+
+
+@set_module("skstruct.model_selection")
+def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_state=None):
+    """Choose unlabelled sequences to label next.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted: a tagger, or a Pipeline or search that ends in one.
+    X : sequences of tokens
+        The pool: what its `predict` takes.
+    n : int
+        Number of sequences to choose. All are chosen where there are fewer.
+    strategy : {"spans", "margin", "entropy", "random"}, default="spans"
+        What the score of a sequence is. "spans": the expected number of chunks that are wrongly
+        found or missed at a threshold of one half, the sum of ``min(p, 1 - p)`` over all spans,
+        for each token. "margin": the probability of the second best labelling, divided by that of
+        the best. "entropy": the mean entropy of the labels of its tokens. "random": a random
+        number, to compare with.
+    diverse : bool, default=True
+        Keep out what is like a sequence that is chosen already: scores are multiplied by one less
+        their largest cosine similarity with these, by the features of tokens of which the
+        estimator is unsure. Rare features weigh more.
+    random_state : int, RandomState instance or None, default=None
+        For "random".
+
+    Returns
+    -------
+    numbers : ndarray of shape (n,), dtype int
+        Numbers of the sequences in X, in the order in which they were chosen.
+    scores : ndarray of shape (n,)
+        Their scores; with `diverse`, these do not always fall.
+
+    Raises
+    ------
+    ValueError
+        If X or a parameter is invalid.
+    TypeError
+        If there is no tagger.
+
+    See Also
+    --------
+    skstruct.datasets.write_annotations : Write sequences for an annotation tool, with predictions.
+
+    Notes
+    -----
+    Only some twenty times `n` sequences, those with the highest scores, are compared with each
+    other. Empty sequences have the score 0.
+
+    References
+    ----------
+    Burr Settles and Mark Craven: An analysis of active learning strategies for sequence labeling
+    tasks. EMNLP 2008.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skstruct import CRFTagger, WordVectorizer
+    >>> from skstruct.model_selection import choose_sequences
+    >>> X, y = [["in", "Rome"], ["in", "May"]], [["O", "B-LOC"], ["O", "O"]]
+    >>> tagger = make_pipeline(WordVectorizer(), CRFTagger()).fit(X, y)
+    >>> pool = [["in", "in"], ["in", "Oslo"], ["in", "Oslo"]]
+    >>> numbers, _ = choose_sequences(tagger, pool, 2)
+    >>> numbers.tolist()
+    [1, 0]
+    """
+    check_choice("strategy", strategy, STRATEGIES)
+    check_count("n", n)
+    if not isinstance(diverse, (bool, np.bool_)):
+        raise ValueError(f"diverse must be True or False, got {diverse!r}.")
+    fitted = find_tagger(estimator)
+    X = fitted.transform(copied_to_split(X))
+    _, batch = fitted.tagger._read_X(X)
+    if strategy == "random":
+        scores = check_random_state(random_state).random_sample(len(batch))
+    else:
+        scores = _SCORES[strategy](fitted.tagger, X, batch)
+    order = np.argsort(-scores, kind="stable")
+    if diverse and len(order) > n:
+        order = order[: _COMPARED * n]
+        chosen = _diverse(scores[order], _vectors(fitted.tagger, _safe_indexing(X, order)), n)
+        order = order[chosen]
+    return order[:n], scores[order[:n]]
+
+
+def _by_spans(tagger, X, batch):
+    _, _, _, places, p = tagger._probable_spans(X, _LEAST)
+    wrong = np.bincount(places[:, 1], np.minimum(p, np.maximum(1 - p, 0)), minlength=len(batch))
+    return wrong / np.maximum(batch.lengths, 1)
+
+
+def _by_margin(tagger, X, batch):
+    best = tagger.predict_nbest(X, 2)
+    margins = [some[0].score - some[1].score if len(some) > 1 else np.inf for some in best]
+    return np.exp(-np.array(margins))
+
+
+def _by_entropy(tagger, X, batch):
+    proba = np.concatenate([part.reshape(-1, len(tagger.classes_)) for part in _proba(tagger, X)])
+    entropy = -np.sum(proba * np.log(np.maximum(proba, 1e-300)), axis=1)
+    owner = np.repeat(np.arange(len(batch)), batch.lengths)
+    return np.bincount(owner, entropy, minlength=len(batch)) / np.maximum(batch.lengths, 1)
+
+
+_SCORES = {"spans": _by_spans, "margin": _by_margin, "entropy": _by_entropy}
+
+
+def _proba(tagger, X):
+    """Marginals of each sequence; those of a single batch of rows in one part."""
+    proba = tagger.predict_proba(X)
+    return [proba] if proba.dtype != object else proba
+
+
+def _vectors(tagger, X):
+    """Features of the tokens of each sequence of which the tagger is unsure, of length one."""
+    _, batch = tagger._read_X(X)
+    proba = np.concatenate([part.reshape(-1, len(tagger.classes_)) for part in _proba(tagger, X)])
+    # Every token counts a little: none may be unsure.
+    unsure = 1.01 - proba.max(axis=1)
+    owner = np.repeat(np.arange(len(batch)), batch.lengths)
+    rows = np.arange(len(owner))
+    sums = sp.csr_array((unsure, (owner, rows)), shape=(len(batch), len(owner)))
+    features = sp.csr_array(batch.X)
+    is_there = sp.csr_array((np.ones(features.nnz), features.indices, features.indptr),
+                            shape=features.shape)  # fmt: skip
+    frequency = np.bincount(features.indices, minlength=features.shape[1])
+    rarity = sp.diags_array(np.log((1 + len(owner)) / (1 + frequency)))
+    return normalize(sp.csr_array(sums @ is_there @ rarity))
+
+
+def _diverse(scores, vectors, n):
+    """Choose rows one after the other, by their scores and by how unlike they are."""
+    chosen, similar = [], np.zeros(len(scores))
+    left = np.ones(len(scores), bool)
+    while len(chosen) < n:
+        gain = np.where(left, scores * (1 - similar), -1.0)
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        left[best] = False
+        similarity = (vectors @ vectors[[best]].T).toarray().ravel()
+        similar = np.maximum(similar, np.clip(similarity, 0.0, 1.0))
+    return chosen
