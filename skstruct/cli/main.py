@@ -10,6 +10,7 @@ import traceback
 import click
 
 from skstruct.ahead.warm import warm as compile_ahead
+from skstruct.cli.choose import choose
 from skstruct.cli.evaluate import evaluate
 from skstruct.cli.models import convert, export
 from skstruct.cli.options import did_you_mean, jobs_option
@@ -56,7 +57,7 @@ def versions():
         show_versions()
 
 
-COMMANDS = (train, tag, evaluate, show, convert, export, warm, versions)
+COMMANDS = (train, tag, evaluate, choose, show, convert, export, warm, versions)
 FAILED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Environment variable that asks for the traceback of an error.
 TRACEBACK = "SKSTRUCT_TRACEBACK"

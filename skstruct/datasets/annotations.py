@@ -8,6 +8,7 @@ import json
 import re
 import warnings
 from itertools import accumulate, pairwise
+from numbers import Real
 from pathlib import Path
 
 from skstruct.datasets.conll import BYTE_ORDER_MARK, encoded
@@ -17,6 +18,7 @@ from skstruct.datasets.entries import (
     Notes,
     as_object,
     entries_of,
+    is_approved,
     is_refused,
 )
 from skstruct.datasets.spans import as_whole, checked_spans
@@ -37,7 +39,16 @@ from skstruct.utils.persistence import set_module
 
 
 @set_module("skstruct.datasets")
-def read_annotations(path, *, format="auto", text_key="text", parts="raise", overlaps="keep"):
+def read_annotations(
+    path,
+    *,
+    format="auto",
+    text_key="text",
+    parts="raise",
+    overlaps="keep",
+    suggestions=None,
+    unreviewed="skip",
+):
     """Read the texts and spans that an annotation tool has exported.
 
     Parameters
@@ -56,6 +67,12 @@ def read_annotations(path, *, format="auto", text_key="text", parts="raise", ove
         What to do with spans that overlap or are nested, which labels of tokens cannot express:
         keep them as they are, raise an error, leave all of them out, or keep the longest, and of
         equally long ones the first.
+    suggestions : str or path-like, default=None
+        File of suggestions that `write_annotations` has written beside its file for "doccano" or
+        "brat". By default, the one beside `path`, if there is one.
+    unreviewed : {"skip", "keep"}, default="skip"
+        What to do with texts that nobody has reviewed: leave them out, or return the suggestions,
+        where somebody has looked at all of them.
 
     Returns
     -------
@@ -98,6 +115,11 @@ def read_annotations(path, *, format="auto", text_key="text", parts="raise", ove
     "label-studio" is its JSON or JSON-MIN, also with "completions" as before version 1.0, and with
     control tags of any name. Predictions are read only from files without annotations.
 
+    Texts are not reviewed if they have predictions of Label Studio and no annotation, or if their
+    spans are still those that were suggested, and nothing says that they are approved. doccano and
+    brat cannot tell suggestions from answers, so that a text whose suggestions are all right is
+    left out as well, unless it was approved. The warning names the texts.
+
     Entries that are no gold are left out, with a warning that names the key: the answers "reject"
     and "ignore" of Prodigy, tasks of Label Studio whose annotations were all cancelled, skipped or
     rejected, and whatever has a key such as "rejected", "skipped" or "status" that says so. Entries
@@ -127,11 +149,19 @@ def read_annotations(path, *, format="auto", text_key="text", parts="raise", ove
     check_choice("format", format, (*_READERS, "auto"))
     check_choice("parts", parts, ("raise", "skip", "split", "longest"))
     check_choice("overlaps", overlaps, ("keep", "raise", "skip", "longest"))
+    check_choice("unreviewed", unreviewed, ("skip", "keep"))
     texts, spans, n_split, n_left_out = [], [], 0, 0
     path = Path(path)
     format = _format_of(path) if format == "auto" else format
-    for text, found, marked in _READERS[format](path, text_key):
+    suggested, open_texts = _read_suggestions(path, format, suggestions), []
+    for number, (text, found, marked, reviewed) in enumerate(_READERS[format](path, text_key)):
         placed = place_spans(text, found, marked=marked, may_gap=parts != "raise")
+        if reviewed is None and text in suggested:
+            reviewed = sorted(span.whole() for span in placed) != suggested[text]
+        if reviewed is False:
+            open_texts.append(str(number))
+            if unreviewed == "skip":
+                continue
         n_split += sum(has_gaps(text, span) for span in placed)
         found = [one for span in placed for one in _in_one_part(text, span, parts)]
         found.sort(key=lambda span: span[:2])
@@ -144,7 +174,39 @@ def read_annotations(path, *, format="auto", text_key="text", parts="raise", ove
     ):
         if n:
             warnings.warn(f"{path}: {n} span(s) {what}.", stacklevel=2)
+    if open_texts:
+        shown = ", ".join(open_texts[:5]) + (", ..." if len(open_texts) > 5 else "")
+        how = "were left out" if unreviewed == "skip" else "are read with what was suggested"
+        warnings.warn(
+            f"{path}: {len(open_texts)} text(s) have suggestions that nobody has reviewed, and "
+            f"{how} (text {shown}).",
+            stacklevel=2,
+        )
     return texts, spans
+
+
+def _suggestions_beside(path, format):
+    """File of the suggestions for the file or folder of an annotation tool."""
+    return path / "suggestions.jsonl" if format == "brat" else Path(f"{path}.suggestions")
+
+
+def _read_suggestions(path, format, suggestions):
+    """Sorted spans that were suggested, by their texts."""
+    if suggestions is None:
+        suggestions = _suggestions_beside(path, format)
+        if format == "label-studio" or not suggestions.is_file():
+            return {}
+    found = {}
+    for where, entry in entries_of(Path(suggestions)):
+        try:
+            spans = [(as_whole(a), as_whole(b), kind) for a, b, kind, *_ in entry["suggestions"]]
+            found[entry["text"]] = sorted(spans)
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{where}: {short_repr(entry)} has no text with suggestions, as write_annotations "
+                "writes them."
+            ) from None
+    return found
 
 
 def _in_one_part(text, span, parts):
@@ -177,10 +239,10 @@ def _chosen(spans, overlaps, where):
 
 
 @set_module("skstruct.datasets")
-def write_annotations(path, texts, spans, *, format, text_key="text"):
+def write_annotations(path, texts, spans=None, *, format, text_key="text", predictions=None):
     """Write texts and spans for an annotation tool, to be looked at or corrected there.
 
-    `read_annotations` returns them as they were.
+    `read_annotations` returns spans as they were, and no predictions that nobody has reviewed.
 
     Parameters
     ----------
@@ -189,16 +251,26 @@ def write_annotations(path, texts, spans, *, format, text_key="text"):
         and are read again too: take a new folder.
     texts : sequence of str
         The texts.
-    spans : sequence of sequences of tuple (start, end, type)
-        Characters and type of the chunks of each text, such as `labels_to_spans` returns.
+    spans : sequence of sequences of tuple (start, end, type), default=None
+        Characters and type of the chunks of each text, such as `labels_to_spans` returns. None with
+        `predictions`.
     format : {"brat", "doccano", "label-studio"}
         As of `read_annotations`. For "label-studio" the spans are annotations of the control tag
         "label" on the object tag "text".
     text_key : str, default="text"
         Key of the text in JSON.
+    predictions : sequence of sequences of tuple (start, end, type, probability), default=None
+        In place of `spans`: suggestions for texts that are still to be labelled, the probability
+        may be left out. For "label-studio" they are predictions with scores, and the score of a
+        task is the lowest of these. doccano and brat cannot tell a suggestion from an answer:
+        suggestions are written like spans, and also into a file beside, ``PATH.suggestions`` or
+        ``suggestions.jsonl`` in the folder. `read_annotations` needs it to tell what nobody has
+        reviewed.
 
     Raises
     ------
+    TypeError
+        If both or neither of `spans` and `predictions` are given.
     ValueError
         If there are more or fewer texts than lists of spans, a span is not one of the text or its
         type not a string, or what is written could not be read back: a lone surrogate, and for brat
@@ -221,13 +293,43 @@ def write_annotations(path, texts, spans, *, format, text_key="text"):
     T1	PER 0 5	Maria
     """
     check_choice("format", format, tuple(_WRITERS))
+    if (spans is None) == (predictions is None):
+        raise TypeError("write_annotations() needs either spans or predictions.")
+    name, scores = "spans", None
+    if predictions is not None:
+        name, spans = "predictions", (predictions := [list(found) for found in predictions])
+        scores = [
+            [_score_of(span, f"predictions[{i}]") for span in found]
+            for i, found in enumerate(predictions)
+        ]
     texts = list(texts)
-    spans = [checked_spans(found, f"spans[{i}]") for i, found in enumerate(spans)]
+    spans = [checked_spans(found, f"{name}[{i}]") for i, found in enumerate(spans)]
     if len(texts) != len(spans):
-        raise ValueError(f"{len(texts)} texts, but spans for {len(spans)}.")
+        raise ValueError(f"{len(texts)} texts, but {name} for {len(spans)}.")
     for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
         _check_text(text, found, f"Text {i}")
-    _WRITERS[format](Path(path), texts, spans, text_key)
+    path = Path(path)
+    if predictions is None:
+        _WRITERS[format](path, texts, spans, text_key)
+    elif format == "label-studio":
+        _write_label_studio(path, texts, spans, text_key, scores)
+    else:
+        _WRITERS[format](path, texts, spans, text_key)
+        lines = [
+            json.dumps({"text": text, "suggestions": list(map(list, found))}, ensure_ascii=False)
+            for text, found in zip(texts, predictions, strict=True)
+        ]
+        content = "".join(f"{line}\n" for line in lines).encode("utf-8")
+        write_whole(_suggestions_beside(path, format), content)
+
+
+def _score_of(span, where):
+    """Probability of a suggestion, None without one."""
+    if len(span) < 4:
+        return None
+    if not isinstance(span[3], Real) or not 0 <= span[3] <= 1:
+        raise ValueError(f"{where}: {short_repr(span[3])} is not a probability.")
+    return float(span[3])
 
 
 def _check_text(text, spans, where):
@@ -264,6 +366,8 @@ def _read_brat(path, text_key):
     spans : list of FoundSpan
     marked : bool
         True if a byte order mark stood before the text.
+    reviewed : bool or None
+        None if the tool does not say.
     """
     single = path.with_suffix(".ann") if path.suffix == ".txt" else path
     # Archives of macOS have a hidden file "._0.ann" beside each file.
@@ -279,7 +383,8 @@ def _read_brat(path, text_key):
             for number, line in enumerate(read_text(file).split("\n"), 1)
             if line.startswith("T")
         ]
-        yield text.removeprefix(BYTE_ORDER_MARK), spans, text.startswith(BYTE_ORDER_MARK)
+        marked = text.startswith(BYTE_ORDER_MARK)
+        yield text.removeprefix(BYTE_ORDER_MARK), spans, marked, None
 
 
 def _span_of_line(line, where):
@@ -351,7 +456,7 @@ def _read_doccano(path, text_key):
             notes.add(DIFFERING, place)
         spans = next(iter(by_whom.values()), [])
         notes.compare(entry, text, spans, place)
-        yield text, spans, False
+        yield text, spans, False, is_approved(entry) or None
     # To the caller of the function that iterates.
     notes.warn(stacklevel=3)
 
@@ -411,7 +516,7 @@ _OTHERS = ("data", "meta", "drafts")
 # Keys of remarks on a region whose labels are in another result.
 _REMARKS = {"choices", "rating", "number", "datetime", "taxonomy"}
 # Notes on tasks.
-_UNREAD = "have predictions, but no annotation; they are read as without spans"
+_UNREAD = "have predictions, but no annotation"
 _BARE = "have no annotation; they are read as without spans"
 _PREDICTED = "have predictions of a model alone; these are read as spans"
 _CANCELLED = "have annotations that were all cancelled, skipped or rejected, and were left out"
@@ -426,7 +531,7 @@ def _read_label_studio(path, text_key):
         raise ValueError(f"{path} is not a list of tasks, as Label Studio's JSON is{keys}.")
     notes, elsewhere, found_any = Notes(path, "task(s)"), [], False
     for number, task in enumerate(tasks):
-        where, place = f"{path}, task {number}", f"task {number}"
+        where, place, is_open = f"{path}, task {number}", f"task {number}", False
         is_task = isinstance(task, dict) and isinstance(task.get("data"), dict)
         data = task["data"] if is_task else task
         text = text_of(data, text_key, where)
@@ -434,7 +539,9 @@ def _read_label_studio(path, text_key):
             continue
         if is_task:
             annotations, note = _annotations(task, where)
-            if note:
+            if note == _UNREAD:
+                is_open = True
+            elif note:
                 notes.add(note, place)
             if note == _CANCELLED:
                 continue
@@ -446,7 +553,7 @@ def _read_label_studio(path, text_key):
         notes.compare(task, text, spans, place)
         found_any = found_any or bool(spans)
         elsewhere += [place] if regions and not spans else []
-        yield text, spans, False
+        yield text, spans, False, not is_open
     for place in elsewhere if not found_any else ():
         notes.add(_ELSEWHERE, place)
     # To the caller of the function that iterates.
@@ -474,14 +581,19 @@ def _annotations(task, where):
     unknown = [name for name in task if name not in _OTHERS and holds_spans(task[name])]
     if not keys and not found and unknown:
         raise unknown_keys(task, unknown, (*_TASK_KEYS, _PREDICTIONS), where)
+    if not found and task.get(_PREDICTIONS):
+        key, found = _UNREAD, task[_PREDICTIONS]
     if not isinstance(found, list) or not all(
         isinstance(annotation, dict) and isinstance(annotation.get("result"), list)
         for annotation in found
     ):
+        key = _PREDICTIONS if key == _UNREAD else key
         raise ValueError(
             f"{where}: under the key {key!r}, {short_repr(found)} are not annotations with a "
             "'result' each."
         )
+    if key == _UNREAD:
+        return found, _UNREAD
     if key == _PREDICTIONS:
         return found, _PREDICTED if found else _BARE
     read = [one for one in found if not (is_refused(one) or _is_rejected(one))]
@@ -489,7 +601,7 @@ def _annotations(task, where):
     if found and not read:
         return [], _CANCELLED
     if not found:
-        return [], _UNREAD if task.get(_PREDICTIONS) else _BARE
+        return [], _BARE
     differ = len(set(map(_fingerprint, right or read))) > 1
     return right or read, DIFFERING if differ else None
 
@@ -568,9 +680,10 @@ def _field(name, spans, data, text_key):
     return next((key for key in (text_key, *others) if fit_text(fields[key], spans)), None)
 
 
-def _write_label_studio(path, texts, spans, text_key):
+def _write_label_studio(path, texts, spans, text_key, scores=None):
+    """Write a task for each text; with scores, spans are predictions."""
     tasks = []
-    for text, found in zip(texts, spans, strict=True):
+    for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
         results = [
             {
                 "from_name": "label",
@@ -580,7 +693,15 @@ def _write_label_studio(path, texts, spans, text_key):
             }
             for start, end, kind in found
         ]
-        tasks.append({"data": {text_key: text}, "annotations": [{"result": results}]})
+        task = {"data": {text_key: text}, "annotations": [{"result": results}]}
+        if scores is not None:
+            given = [score for score in scores[i] if score is not None]
+            for result, score in zip(results, scores[i], strict=True):
+                result.update({} if score is None else {"score": score})
+            of_task = {"score": min(given)} if given else {}
+            prediction = {"model_version": "skstruct", **of_task, "result": results}
+            task |= {"annotations": [], _PREDICTIONS: [prediction]}
+        tasks.append(task)
     write_whole(path, json.dumps(tasks, ensure_ascii=False, indent=1).encode("utf-8"))
 
 

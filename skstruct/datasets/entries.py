@@ -61,6 +61,11 @@ def is_open(entry):
     return next(((key, entry[key]) for key in unsure), None)
 
 
+def is_approved(entry):
+    """Return True if a key of an object says that somebody has approved it."""
+    return any(key in entry and _is_true(entry[key]) for key in _DONE)
+
+
 def _word(value):
     return value.lower().replace("_", " ").strip() if isinstance(value, str) else None
 

@@ -37,8 +37,9 @@ from skstruct import (
 )
 from skstruct.cli import main as cli
 from skstruct.crfsuite import CRF, read_model
-from skstruct.datasets import convert_labels, load_addresses
+from skstruct.datasets import convert_labels, load_addresses, read_annotations
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report, extract_chunks
+from skstruct.model_selection import choose_sequences
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -397,6 +398,49 @@ def test_labellings_of_training(folder, tmp_path):
     assert "sets of labellings need --format jsonl" in str(result.exception or result.stderr)
     result = run("tag", "-m", folder / "model.skops", "--candidates", text="a\n", code=2)
     assert "CRFTagger has no candidates" in str(result.exception or result.stderr)
+
+
+@pytest.mark.parametrize("tool", ["label-studio", "doccano", "brat"])
+def test_choose(folder, pipeline, tmp_path, tool):
+    """Tasks have what the model predicts, and come back when somebody has reviewed them."""
+    target = tmp_path / "tasks"
+    arguments = "choose", folder / "model.skops", folder / "plain.txt", "-n", 5
+    result = run(*arguments, "-o", target, "--to", tool)
+    assert f"Chose 5 of {len(TEST[0])} sentences" in result.stderr
+    with pytest.warns(UserWarning, match=r"5 text\(s\) have suggestions that nobody has reviewed"):
+        texts, spans = read_annotations(target, format=tool, unreviewed="keep")
+    numbers, scores = choose_sequences(pipeline, TEST[0], 5)
+    chosen = [TEST[0][i] for i in numbers]
+    assert texts == list(map(" ".join, chosen))
+    for text, tokens, found, right in zip(
+        texts, chosen, spans, predict_spans(pipeline, chosen), strict=True
+    ):
+        ends = np.cumsum([len(token) + 1 for token in tokens])
+        expected = [(ends[a] - len(tokens[a]) - 1, ends[b - 1] - 1, c) for a, b, c, _ in right]
+        assert found == expected
+        assert all(text[a:b].strip() == text[a:b] for a, b, _ in found)
+    lines = run(*arguments).stdout.splitlines()
+    assert lines == [f"{s:.4f}\t{text}" for s, text in zip(scores, texts, strict=True)]
+
+
+def test_choose_from_plain_text(folder, tmp_path):
+    texts = "\n".join(["  Rue de  Rivoli, 5", "", "12 High Street"])
+    (tmp_path / "letters.txt").write_text(texts)
+    arguments = "choose", folder / "model.skops", tmp_path / "letters.txt"
+    options = "--tokenizer", r"\w+|[^\w\s]", "--strategy", "random", "--near-copies"
+    found = {line.partition("\t")[2] for line in run(*arguments, *options).stdout.splitlines()}
+    assert found == {"  Rue de  Rivoli, 5", "12 High Street"}
+    (tmp_path / "none.txt").write_text("\n")
+    result = run(*arguments[:2], tmp_path / "none.txt", code=2)
+    assert "there are no sentences to choose from" in result.stderr
+    (tmp_path / "dicts.jsonl").write_text('{"tokens": [{"word": "a"}]}')
+    model = tmp_path / "dicts.skops"
+    X = [[{"word": word} for word in words] for words in TRAIN[0]]
+    lines = [json.dumps({"tokens": a, "labels": b}) for a, b in zip(X, TRAIN[1], strict=True)]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines))
+    run("train", tmp_path / "train.jsonl", "-m", model, "-p", "max_iter=2")
+    result = run("choose", model, tmp_path / "dicts.jsonl", code=2)
+    assert "feature dicts have no text" in result.stderr
 
 
 def test_kinds_of_errors(folder):

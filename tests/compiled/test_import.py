@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-LAZY = ["skstruct", "skstruct.crfsuite", "skstruct.datasets", "skstruct.metrics"]
+LAZY = [
+    "skstruct",
+    *(f"skstruct.{name}" for name in ("crfsuite", "datasets", "metrics", "model_selection")),
+]
 
 
 def run(code):

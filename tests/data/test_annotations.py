@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -339,3 +340,85 @@ def test_spans_that_overlap(tmp_path_factory, spans):
             read("raise")
     else:
         assert sorted(read("raise")) == sorted(spans)
+
+
+SUGGESTED = [
+    [(0, 5, "PER", 0.9), (9, 13, "LOC", 0.4)],
+    [],
+    [(0, 4, "LOC", 0.75)],
+]
+TO_LABEL = ["Maria in Rome", "nobody", "Oslo is old"]
+PLAIN = [[span[:3] for span in spans] for spans in SUGGESTED]
+
+
+def write_suggestions(folder, format):
+    path = folder / ("tasks" if format == "brat" else "tasks.json")
+    write_annotations(path, TO_LABEL, format=format, predictions=SUGGESTED)
+    return path
+
+
+@pytest.mark.parametrize("format", ["brat", "doccano", "label-studio"])
+def test_suggestions_do_not_come_back_as_gold(tmp_path, format):
+    path = write_suggestions(tmp_path, format)
+    # Label Studio leaves it to the tool what a task without predictions is.
+    with pytest.warns(UserWarning, match=r"3 text\(s\) have suggestions that nobody.*text 0, 1, 2"):
+        assert read_annotations(path, format=format) == ([], [])
+    with pytest.warns(UserWarning, match="are read with what was suggested"):
+        found = read_annotations(path, format=format, unreviewed="keep")
+    assert found == (TO_LABEL, PLAIN)
+
+
+@pytest.mark.parametrize("format", ["brat", "doccano"])
+def test_answers_that_differ_from_suggestions_come_back(tmp_path, format):
+    path = write_suggestions(tmp_path, format)
+    answers = [PLAIN[0][:1], [(0, 6, "PER")], PLAIN[2]]
+    beside = path / "suggestions.jsonl" if format == "brat" else f"{path}.suggestions"
+    other = tmp_path / "export"
+    write_annotations(other, TO_LABEL, answers, format=format)
+    with pytest.warns(UserWarning, match=r"1 text\(s\) have suggestions that nobody.*text 2"):
+        found = read_annotations(other, format=format, suggestions=beside)
+    assert found == (TO_LABEL[:2], answers[:2])
+    # Without the file, nobody can tell.
+    assert read_annotations(other, format=format) == (TO_LABEL, answers)
+
+
+def test_what_is_approved_comes_back(tmp_path):
+    path = write_suggestions(tmp_path, "doccano")
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    entries[2]["confirmed"] = True
+    path.write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"2 text\(s\) have suggestions"):
+        assert read_annotations(path, format="doccano") == ([TO_LABEL[2]], [PLAIN[2]])
+
+
+def test_predictions_of_label_studio(tmp_path):
+    path = write_suggestions(tmp_path, "label-studio")
+    tasks = json.loads(path.read_text(encoding="utf-8"))
+    (prediction,) = tasks[0]["predictions"]
+    assert prediction["score"] == 0.4
+    assert [result["score"] for result in prediction["result"]] == [0.9, 0.4]
+    assert tasks[1]["predictions"][0]["result"] == []
+    # Somebody has labelled the first, and agrees with the third.
+    tasks[0]["annotations"] = [{"result": prediction["result"][:1]}]
+    tasks[2]["annotations"] = [{"result": tasks[2]["predictions"][0]["result"]}]
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"1 text\(s\) have suggestions.*text 1"):
+        found = read_annotations(path)
+    assert found == ([TO_LABEL[0], TO_LABEL[2]], [PLAIN[0][:1], PLAIN[2]])
+
+
+def test_bad_predictions(tmp_path):
+    path = tmp_path / "tasks.json"
+    for wrong in (1.5, -0.1, "high", None, float("nan")):
+        with pytest.raises(ValueError, match=r"predictions\[0\]: .* is not a probability"):
+            write_annotations(path, ["ab"], format="doccano", predictions=[[(0, 1, "X", wrong)]])
+    for arguments in ({}, {"spans": [[]], "predictions": [[]]}):
+        with pytest.raises(TypeError, match="either spans or predictions"):
+            write_annotations(path, ["ab"], format="doccano", **arguments)
+    with pytest.raises(ValueError, match="1 texts, but predictions for 2"):
+        write_annotations(path, ["ab"], format="doccano", predictions=[[], []])
+    assert not path.exists()
+    write_annotations(path, ["ab"], [[(0, 1, "X")]], format="doccano")
+    Path(f"{path}.suggestions").write_text('{"text": "ab"}', encoding="utf-8")
+    with pytest.raises(ValueError, match="has no text with suggestions"):
+        read_annotations(path, format="doccano")

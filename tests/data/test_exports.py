@@ -331,10 +331,13 @@ def test_what_is_not_read_is_said_once(read):
     assert caught[0].filename == __file__
     task = {"data": DATA, "annotations": [], "predictions": [one]}
     with pytest.warns(
-        UserWarning, match=r"all\.json: 7 task.* predictions.* 4, \.\.\.\)"
+        UserWarning, match=r"all\.json: 7 text.* nobody has reviewed.*out \(text 0.* 4, \.\.\.\)"
     ) as caught:
-        assert read([task] * 7, "label-studio")[1] == [[]] * 7
+        assert read([task] * 7, "label-studio") == ([], [])
     assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="are read with what was suggested"):
+        assert read([task], "label-studio", unreviewed="keep")[1] == [SPANS]
 
 
 def without(key, value):
