@@ -375,6 +375,13 @@ SKETCHES = {
         + arrow(142, 120, 30)
         + text(238, 130, "STREET", 28, GREEN)
     ),
+    "plot_choose": lambda: (
+        "".join(line([(40, 40 + 24 * i), (150, 40 + 24 * i)], GREY, 8) for i in range(6))
+        + line([(40, 88), (150, 88)], ORANGE, 8)
+        + line([(40, 160), (150, 160)], ORANGE, 8)
+        + arrow(170, 100, 40)
+        + tag(225, 50, 150, "97b", "UNIT?", ORANGE, dashed=True)
+    ),
     "plot_calibration": calibration,
     "plot_certificate": certificate,
     "plot_seeing": weights,

@@ -37,8 +37,8 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
         number, to compare with.
     diverse : bool, default=True
         Keep out what is like a sequence that is chosen already: scores are multiplied by one less
-        their largest cosine similarity with these, by the features of tokens of which the
-        estimator is unsure. Rare features weigh more.
+        their largest cosine similarity with these, by the tokens of which the estimator
+        is unsure and by their features. Rare ones weigh more.
     random_state : int, RandomState instance or None, default=None
         For "random".
 
@@ -87,7 +87,8 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
     if not isinstance(diverse, (bool, np.bool_)):
         raise ValueError(f"diverse must be True or False, got {diverse!r}.")
     fitted = find_tagger(estimator)
-    X = fitted.transform(copied_to_split(X))
+    tokens = copied_to_split(X)
+    X = fitted.transform(tokens)
     _, batch = fitted.tagger._read_X(X)
     if strategy == "random":
         scores = check_random_state(random_state).random_sample(len(batch))
@@ -96,7 +97,7 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
     order = np.argsort(-scores, kind="stable")
     if diverse and len(order) > n:
         order = order[: _COMPARED * n]
-        chosen = _diverse(scores[order], _vectors(fitted.tagger, _safe_indexing(X, order)), n)
+        chosen = _diverse(scores[order], _vectors(fitted, _safe_indexing(tokens, order)), n)
         order = order[chosen]
     return order[:n], scores[order[:n]]
 
@@ -108,13 +109,13 @@ def _by_spans(tagger, X, batch):
 
 
 def _by_margin(tagger, X, batch):
-    best = tagger.predict_nbest(X, 2)
+    best = tagger.predict_nbest(X, 2, normalize="n_best")
     margins = [some[0].score - some[1].score if len(some) > 1 else np.inf for some in best]
     return np.exp(-np.array(margins))
 
 
 def _by_entropy(tagger, X, batch):
-    proba = np.concatenate([part.reshape(-1, len(tagger.classes_)) for part in _proba(tagger, X)])
+    proba = _flat_proba(tagger, X)
     entropy = -np.sum(proba * np.log(np.maximum(proba, 1e-300)), axis=1)
     owner = np.repeat(np.arange(len(batch)), batch.lengths)
     return np.bincount(owner, entropy, minlength=len(batch)) / np.maximum(batch.lengths, 1)
@@ -123,27 +124,48 @@ def _by_entropy(tagger, X, batch):
 _SCORES = {"spans": _by_spans, "margin": _by_margin, "entropy": _by_entropy}
 
 
-def _proba(tagger, X):
-    """Marginals of each sequence; those of a single batch of rows in one part."""
+def _flat_proba(tagger, X):
+    """Marginals of all tokens, (n_tokens, n_classes)."""
     proba = tagger.predict_proba(X)
-    return [proba] if proba.dtype != object else proba
+    proba = np.concatenate(proba) if proba.dtype == object else proba
+    return proba.reshape(-1, len(tagger.classes_))
 
 
-def _vectors(tagger, X):
-    """Features of the tokens of each sequence of which the tagger is unsure, of length one."""
-    _, batch = tagger._read_X(X)
-    proba = np.concatenate([part.reshape(-1, len(tagger.classes_)) for part in _proba(tagger, X)])
+def _vectors(fitted, X):
+    """Features, and tokens, of which the tagger is unsure in each sequence, of length one."""
+    tokens, X = X, fitted.transform(X)
+    _, batch = fitted.tagger._read_X(X)
+    proba = _flat_proba(fitted.tagger, X)
     # Every token counts a little: none may be unsure.
     unsure = 1.01 - proba.max(axis=1)
     owner = np.repeat(np.arange(len(batch)), batch.lengths)
-    rows = np.arange(len(owner))
-    sums = sp.csr_array((unsure, (owner, rows)), shape=(len(batch), len(owner)))
-    features = sp.csr_array(batch.X)
-    is_there = sp.csr_array((np.ones(features.nnz), features.indices, features.indptr),
-                            shape=features.shape)  # fmt: skip
-    frequency = np.bincount(features.indices, minlength=features.shape[1])
-    rarity = sp.diags_array(np.log((1 + len(owner)) / (1 + frequency)))
-    return normalize(sp.csr_array(sums @ is_there @ rarity))
+    sums = sp.csr_array((unsure, (owner, np.arange(len(owner)))), shape=(len(batch), len(owner)))
+    parts = [normalize(sums @ _rare(batch.X))]
+    words = _words(tokens)
+    if words is not None and len(words) == len(owner):
+        # Words that are new to the tagger have no features.
+        number = {word: i for i, word in enumerate(dict.fromkeys(words))}
+        codes = np.array([number[word] for word in words])
+        rows = np.arange(len(codes)), codes
+        parts.append(normalize(sums @ _rare(sp.csr_array((np.ones(len(codes)), rows)))))
+    return sp.csr_array(sp.hstack(parts)) / np.sqrt(len(parts))
+
+
+def _rare(features):
+    """Which features are there, the rare ones with larger numbers."""
+    features = sp.csr_array(features)
+    n_rows, n_columns = features.shape
+    frequency = np.bincount(features.indices, minlength=n_columns)
+    rarity = np.log((1 + n_rows) / (1 + frequency)) + 1e-3
+    there = rarity[features.indices], features.indices, features.indptr
+    return sp.csr_array(there, shape=features.shape)
+
+
+def _words(X):
+    """Text of all tokens; None for sequences of numbers."""
+    if not isinstance(X, list) or not all(isinstance(x, (list, tuple)) for x in X):
+        return None
+    return [str(token) for tokens in X for token in tokens]
 
 
 def _diverse(scores, vectors, n):

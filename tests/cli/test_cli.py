@@ -432,7 +432,7 @@ def test_choose_from_plain_text(folder, tmp_path):
     assert found == {"  Rue de  Rivoli, 5", "12 High Street"}
     (tmp_path / "none.txt").write_text("\n")
     result = run(*arguments[:2], tmp_path / "none.txt", code=2)
-    assert "there are no sentences to choose from" in result.stderr
+    assert "there are no sentences to choose from" in str(result.exception)
     (tmp_path / "dicts.jsonl").write_text('{"tokens": [{"word": "a"}]}')
     model = tmp_path / "dicts.skops"
     X = [[{"word": word} for word in words] for words in TRAIN[0]]
@@ -440,7 +440,7 @@ def test_choose_from_plain_text(folder, tmp_path):
     (tmp_path / "train.jsonl").write_text("\n".join(lines))
     run("train", tmp_path / "train.jsonl", "-m", model, "-p", "max_iter=2")
     result = run("choose", model, tmp_path / "dicts.jsonl", code=2)
-    assert "feature dicts have no text" in result.stderr
+    assert "feature dicts have no text" in str(result.exception)
 
 
 def test_kinds_of_errors(folder):

@@ -50,6 +50,7 @@ BENCHMARKS = {
         {"sizes", "scores", "differences", "epochs", "systems"},
         ("matplotlib", "torch"),
     ),
+    "choosing": ({"scores", "gains"}, ()),
     "conformal": ({"splits"}, ()),
     "export": ({"agreement", "speeds", "sizes"}, ("pycrfsuite",)),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
