@@ -380,7 +380,7 @@ SKETCHES = {
         + line([(40, 88), (150, 88)], ORANGE, 8)
         + line([(40, 160), (150, 160)], ORANGE, 8)
         + arrow(170, 100, 40)
-        + tag(225, 50, 150, "97b", "UNIT?", ORANGE, dashed=True)
+        + tag(218, 60, 84, "97b", "UNIT?", ORANGE, dashed=True)
     ),
     "plot_calibration": calibration,
     "plot_certificate": certificate,

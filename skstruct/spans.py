@@ -435,7 +435,7 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
                 "the sequence out, or test others.",
                 *(int(i), labels[i].index(None)),
             )
-    with _errors_name_fold(number):
+    with errors_name_fold(number):
         if not len(train) or not len(test):
             raise ValueError("cv must leave sequences to learn from, and sequences to test.")
         weighted = _weighted(X, params)
@@ -463,7 +463,7 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
 
 
 @contextmanager
-def _errors_name_fold(number):
+def errors_name_fold(number):
     """Context in which errors begin with the number of the fold."""
     try:
         yield
