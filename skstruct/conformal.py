@@ -31,7 +31,7 @@ from skstruct.spans import AroundTagger, check_weights, names_of, reading_in
 from skstruct.taggers.base import BaseTagger
 from skstruct.taggers.prediction import Span
 from skstruct.utils.declared import Array, Count, Labels, Part
-from skstruct.utils.messages import short_repr
+from skstruct.utils.messages import DataError, short_repr
 from skstruct.utils.persistence import set_module
 from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of
@@ -694,7 +694,9 @@ def _check_lengths(lengths, names, numbers):
     """Refuse labels that do not fit X; steps of a pipeline have to read it before its lengths."""
     for number, length, labels in zip(numbers, lengths, names, strict=True):
         if length != len(labels):
-            raise ValueError(f"Sequence {number} has {length} tokens, but {len(labels)} labels.")
+            raise DataError(
+                f"{{place}} has {length} tokens, but {len(labels)} labels.", int(number)
+            )
 
 
 def _units(groups, n_sequences):

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skstruct.input.formats import copied_to_split
+from skstruct.input.formats import lists_to_split
 from skstruct.inspection.models import find_tagger
 from skstruct.utils.messages import check_choice, check_count
 from skstruct.utils.persistence import set_module
@@ -87,7 +87,7 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
     if not isinstance(diverse, (bool, np.bool_)):
         raise ValueError(f"diverse must be True or False, got {diverse!r}.")
     fitted = find_tagger(estimator)
-    tokens = copied_to_split(X)
+    tokens = lists_to_split(X)
     X = fitted.transform(tokens)
     _, batch = fitted.tagger._read_X(X)
     if strategy == "random":

@@ -10,12 +10,13 @@ from sklearn.utils import _safe_indexing
 
 from skstruct.features.statistics import warn_of_label_features
 from skstruct.input.folds import restrict_to_fold
-from skstruct.input.formats import copied_lists, copied_to_split, labels_to_split
+from skstruct.input.formats import as_lists, labels_to_split, lists_to_split
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import extract_chunks
-from skstruct.spans import errors_name_fold, fit_quietly
+from skstruct.spans import errors_name_fold
 from skstruct.taggers.base import BaseTagger
+from skstruct.utils.messages import DataError
 from skstruct.utils.parallel import in_process
 from skstruct.utils.persistence import set_module
 
@@ -111,7 +112,7 @@ def find_label_errors(estimator, X, y, *, cv=5, groups=None, n_jobs=None):
     [(18, 1, 2, ['O'], ['B-LOC'])]
     """
     warn_of_label_features(X, "find_label_errors")
-    X, y = copied_to_split(X), copied_lists(y)
+    X, y = lists_to_split(X), as_lists(y)
     labels = labels_to_split(X, y, is_read=isinstance(estimator, BaseTagger))
     if groups is not None and isinstance(cv, int):
         cv = GroupKFold(cv)
@@ -133,7 +134,7 @@ def find_label_errors(estimator, X, y, *, cv=5, groups=None, n_jobs=None):
 def _errors_of_fold(number, estimator, X, y, labels, train, test):
     with errors_name_fold(number):
         restrict_to_fold(estimator, labels, train)
-        fit_quietly(estimator, _safe_indexing(X, train), _safe_indexing(y, train), {})
+        estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train))
     fitted = find_tagger(estimator)
     X_test = _safe_indexing(X, test)
     predicted = labels_to_split(X_test, estimator.predict(X_test), is_read=False)
@@ -145,7 +146,7 @@ def _errors_of_fold(number, estimator, X, y, labels, train, test):
     for i, suggested, p in zip(test.tolist(), predicted, proba, strict=True):
         given, p = labels[i], p.reshape(-1, len(classes))
         if len(given) != len(suggested):
-            raise ValueError(f"Sequence {i} has {len(suggested)} tokens, but {len(given)} labels.")
+            raise DataError(f"{{place}} has {len(suggested)} tokens, but {len(given)} labels.", i)
         for start, end in _regions(given, suggested, scheme):
             known = [label for label in given[start:end] if label is not None]
             score = np.nan
