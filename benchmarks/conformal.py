@@ -112,7 +112,11 @@ def scored(model, X, y, groups=None):
     for risk in ("missed", "labelling"):
         tagger = ConformalTagger(model, risk=risk, max_labellings=MOST_LABELLINGS)
         tagger.estimator_ = model
-        truths.append(tagger._truth(X, y, numbers))
+        truth = tagger._truth(X, y, numbers)
+        if risk == "missed":
+            # Below, candidates are too many to keep them all.
+            truth.probabilities[truth.probabilities <= FLOORS[0]] = 0.0
+        truths.append(truth)
     fitted = find_tagger(model)
     X = fitted.transform(X)
     *_, places, probabilities = fitted.tagger._probable_spans(X, FLOORS[0])

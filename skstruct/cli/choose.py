@@ -68,7 +68,7 @@ def choose(model, files, number, output, to, strategy, near_copies, seed, tokeni
     with errors_name_lines(sequences):
         numbers, scores = choose_sequences(estimator, X, number, **options)
     chosen = [sequences[i] for i in numbers]
-    texts, offsets = zip(*map(_text_of, chosen), strict=True)
+    texts, offsets = zip(*map(text_of, chosen), strict=True)
     if output is None:
         for text, score in zip(texts, scores, strict=True):
             write_line(f"{score:.4f}\t{text}")
@@ -97,7 +97,7 @@ def _predict(model, estimator, X):
     return model.estimator.predict_spans(X)
 
 
-def _text_of(sequence):
+def text_of(sequence):
     """Text of a sentence, and the characters of its tokens."""
     if isinstance(sequence.raw, tuple):
         return sequence.raw

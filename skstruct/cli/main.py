@@ -12,6 +12,7 @@ import click
 from skstruct.ahead.warm import warm as compile_ahead
 from skstruct.cli.choose import choose
 from skstruct.cli.evaluate import evaluate
+from skstruct.cli.label_errors import label_errors
 from skstruct.cli.models import convert, export
 from skstruct.cli.options import did_you_mean, jobs_option
 from skstruct.cli.output import (
@@ -57,7 +58,7 @@ def versions():
         show_versions()
 
 
-COMMANDS = (train, tag, evaluate, choose, show, convert, export, warm, versions)
+COMMANDS = (train, tag, evaluate, choose, label_errors, show, convert, export, warm, versions)
 FAILED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Environment variable that asks for the traceback of an error.
 TRACEBACK = "SKSTRUCT_TRACEBACK"

@@ -53,6 +53,7 @@ BENCHMARKS = {
     "choosing": ({"scores", "gains"}, ()),
     "conformal": ({"splits"}, ()),
     "export": ({"agreement", "speeds", "sizes"}, ("pycrfsuite",)),
+    "label_errors": ({"label_sequences", "label_spans"}, ()),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
     "sdca_paper": ({"optimum", "methods_by_updates", "gaps", "estimates"}, ("matplotlib",)),
     "sdca_test_error": ({"errors"}, ("matplotlib",)),
