@@ -39,7 +39,7 @@ from skstruct.cli import main as cli
 from skstruct.crfsuite import CRF, read_model
 from skstruct.datasets import convert_labels, load_addresses, read_annotations
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, chunk_report, extract_chunks
-from skstruct.model_selection import choose_sequences
+from skstruct.model_selection import choose_sequences, find_label_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -441,6 +441,35 @@ def test_choose_from_plain_text(folder, tmp_path):
     run("train", tmp_path / "train.jsonl", "-m", model, "-p", "max_iter=2")
     result = run("choose", model, tmp_path / "dicts.jsonl", code=2)
     assert "feature dicts have no text" in str(result.exception)
+
+
+def test_label_errors(tmp_path):
+    X, y = TRAIN[0][:60], [list(labels) for labels in TRAIN[1][:60]]
+    place = next(i for i, labels in enumerate(y) if labels[:2] == ["B-STREET", "I-STREET"])
+    y[place][:2] = ["B-CITY", "I-CITY"]
+    rows = zip(X, y, strict=True)
+    text = "\n".join("".join(f"{a} {b}\n" for a, b in zip(*row, strict=True)) for row in rows)
+    (tmp_path / "train.txt").write_text(text)
+    arguments = "label-errors", tmp_path / "train.txt", "--cv", 3, "-p", "max_iter=15", "-n", 12
+    result = run(*arguments)
+    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=15))
+    errors = find_label_errors(model, X, y, cv=3)
+    assert f"{len(errors)} in 60 sentences, 12 shown" in result.stderr
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [line[0] for line in lines] == [f"{error.score:.4f}" for error in errors[:12]]
+    for line, error in zip(lines, errors, strict=False):
+        tokens = list(X[error.sequence])
+        part = " ".join(tokens[error.start : error.end])
+        assert line[2:4] == [" ".join(error.given), " ".join(error.suggested)]
+        assert f"[{part}]" in line[4]
+        assert line[4].replace(f"[{part}]", part) == " ".join(tokens)
+        number = sum(len(x) + 1 for x in X[: error.sequence]) + error.start + 1
+        assert line[1].endswith(f"line {number}")
+    run(*arguments, "-o", tmp_path / "tasks.json")
+    with pytest.warns(UserWarning, match="nobody has reviewed"):
+        texts, _ = read_annotations(tmp_path / "tasks.json", unreviewed="keep")
+    expected = dict.fromkeys(error.sequence for error in errors[:12])
+    assert texts == [" ".join(X[i]) for i in expected]
 
 
 def test_kinds_of_errors(folder):
