@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from skstruct.datasets.conll import batched
 from skstruct.input.formats import Format, as_lists, flatten_labels, read_format
-from skstruct.learning.solver import Patience
+from skstruct.learning.monitor import Monitor, Stopping
 from skstruct.matrices import to_offsets
 from skstruct.taggers.online import OnlineTagger
 from skstruct.taggers.scoring import scorer_of
@@ -26,7 +26,6 @@ from skstruct.utils.declared import Columns, Counts, Maybe, Part
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import check_count, compiling_announced, short_repr
 from skstruct.utils.persistence import archived, load_archive, set_module
-from skstruct.utils.progress import History, Progress
 
 __all__ = ["fit_stream", "iter_batches"]
 
@@ -204,17 +203,20 @@ def fit_stream(
     if X_val is not None:
         scorer = scorer_of(estimator, scoring)
         X_val, y_val = _read_validation_set(X_val, y_val, vectorizer, scoring)
-    loop = _Loop(estimator, patience)
+    # With rounds of batches, nobody knows how many there will be.
+    monitor = Monitor(
+        estimator,
+        stopping=Stopping(tol=None if patience is None else 0.0, n_iter_no_change=patience),
+        max_iter=n_epochs if round_size is None else None,
+        verbose=verbose,
+    )
+    loop = _Loop(estimator, monitor, keeps_best=patience is not None)
     if checkpoint is not None:
         check_writable(checkpoint)
         checkpoint = Path(checkpoint)
         given = {"estimator": _describe(estimator), "vectorizer": _describe(vectorizer)}
         if checkpoint.exists():
             loop.load(checkpoint, given, classes, X_val is not None)
-    # With rounds of batches, nobody knows how many there will be.
-    progress = Progress(
-        estimator, max_iter=n_epochs if round_size is None else None, verbose=verbose
-    )
     with compiling_announced(verbose):
         for epoch, portion in loop.rounds(batches, n_epochs, round_size):
             loop.learn(epoch, portion, vectorizer, classes)
@@ -222,9 +224,9 @@ def fit_stream(
                 loop.record_score(_score(estimator, X_val, y_val, scorer))
             if checkpoint is not None:
                 loop.store(checkpoint, given)
-            progress.report(loop.history)
+            monitor.report()
     loop.finish()
-    progress.close()
+    monitor.close()
     return estimator
 
 
@@ -288,19 +290,14 @@ class _Loop:
     ----------
     estimator : tagger
         Learns in place.
-    patience : int or None
-
-    Attributes
-    ----------
-    history : History
-        An entry for each round.
+    monitor : Monitor
+        Gets an entry for each round.
+    keeps_best : bool
+        Whether the state with the best score is the one to keep.
     """
 
-    def __init__(self, estimator, patience):
-        self.history = History()
-        self._estimator = estimator
-        self._keeps_best = patience is not None
-        self._patience = Patience(0.0 if self._keeps_best else None, patience)
+    def __init__(self, estimator, monitor, keeps_best):
+        self._estimator, self._monitor, self._keeps_best = estimator, monitor, keeps_best
         self._best = None
         # The number of the epoch, and of its batches and of all tokens that have been learnt.
         self._place = {"epoch": 1, "batch": 0, "tokens": 0}
@@ -308,7 +305,7 @@ class _Loop:
     def rounds(self, batches, n_epochs, round_size):
         """Yield the number of the epoch and the batches of each remaining round."""
         for epoch in range(self._place["epoch"], n_epochs + 1):
-            if self._patience.is_over:
+            if self._monitor.is_over:
                 return
             found = batches(epoch)
             try:
@@ -320,7 +317,7 @@ class _Loop:
             if epoch != self._place["epoch"]:
                 self._place |= {"epoch": epoch, "batch": 0}
             deque(islice(stream, self._place["batch"]), maxlen=0)
-            while not self._patience.is_over:
+            while not self._monitor.is_over:
                 first = list(islice(stream, 1))
                 if not first:
                     break
@@ -349,7 +346,7 @@ class _Loop:
             error.add_note(f"This happened in batch {number} of epoch {epoch}.")
             raise
         self._place["tokens"] += n_tokens
-        self.history.add(
+        self._monitor.add(
             epoch=epoch,
             batches=int(self._estimator.n_iter_),
             tokens=self._place["tokens"],
@@ -359,16 +356,16 @@ class _Loop:
         )
 
     def record_score(self, score):
-        self.history.amend(validation_score=score)
+        self._monitor.add_score(score)
         # Of scores that are all NaN the first is the best one known.
-        if (self._patience.is_best(score) or self._best is None) and self._keeps_best:
+        if (self._monitor.is_best(score) or self._best is None) and self._keeps_best:
             self._best = copy.copy(self._estimator)
 
     def finish(self):
         """Restore the best state if there is one, and set the history."""
         if self._best is not None:
             _copy_state(self._estimator, self._best)
-        self._estimator.history_ = self.history.arrays()
+        self._estimator.history_ = self._monitor.arrays()
 
     def store(self, path, given):
         """Write a checkpoint, whole or not at all.
@@ -384,7 +381,7 @@ class _Loop:
         if best is not None and best.n_iter_ == self._estimator.n_iter_:
             best = None
         state = {"estimator": self._estimator, "best": best, "place": self._place}
-        state |= {"history": self.history.arrays(), "given": given, _KEY: _VERSION}
+        state |= {"history": self._monitor.arrays(), "given": given, _KEY: _VERSION}
         write_whole(path.resolve(), archived(state))
 
     def load(self, path, given, classes, is_scored):
@@ -399,7 +396,8 @@ class _Loop:
         except ValueError as error:
             raise ValueError(f"Checkpoint {path} has other classes: {error}") from None
         _copy_state(self._estimator, learnt)
-        self.history, self._place = History(history), stored["place"]
+        self._monitor.resume(history)
+        self._place = stored["place"]
         if self._keeps_best:
             # With None, the last round was the best, or patience begins with it.
             best = stored["best"]
@@ -407,7 +405,7 @@ class _Loop:
             # Patience depends on the best score and what came after it.
             first = history["batches"].tolist().index(self._best.n_iter_)
             for score in history["validation_score"][first:]:
-                self._patience.is_best(score)
+                self._monitor.is_best(score)
 
 
 def _copy_state(estimator, other):

@@ -14,8 +14,9 @@ from benchmarks.parallel_learning import load
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 from skstruct.dask.learning import learn
 from skstruct.dask.mixing import learn_alone
+from skstruct.learning.monitor import Monitor, Stopping
 from skstruct.learning.objective import Objective
-from skstruct.learning.solver import Stopping, Watcher, settings_of
+from skstruct.learning.solver import settings_of
 from skstruct.metrics import chunk_f1_score
 
 THREADS = "two threads"
@@ -66,8 +67,8 @@ def learn_here(tagger, data, n):
     tagger, workers = clone(tagger), OneProcess()
     X, y = data
     parts = [(X[a:b], y[a:b]) for a, b in cut(y, n)]
-    watcher = partial(Watcher, settings_of(Stopping, tagger))
-    tagger._keep(learn(tagger, workers, parts, None, None, watcher, "float64"))
+    monitor = partial(Monitor, stopping=settings_of(Stopping, tagger))
+    tagger._keep(learn(tagger, workers, parts, None, None, monitor, "float64"))
     return tagger, workers
 
 

@@ -12,6 +12,7 @@ from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
 from skstruct.learning.sdca import CRFDual
+from skstruct.learning.start import stochastic_start
 from skstruct.utils.parallel import range_runner
 
 # The penalty that is l2 / n = 1 / n in the paper.
@@ -121,11 +122,18 @@ class CountingObjective(CRFObjective):
 
     n_start_epochs = 0
 
-    def dual_free_epochs(self, memory, **options):
-        """Weights after each epoch."""
-        for found in super().dual_free_epochs(memory, **options):
-            self.n_start_epochs += 1
-            yield found
+    def ascent(self, *arguments, **options):
+        """Ascent whose epochs are counted."""
+        ascent = super().ascent(*arguments, **options)
+        epoch = ascent.epoch
+
+        def counted(vector, theta):
+            successful = epoch(vector, theta)
+            self.n_start_epochs += successful
+            return successful
+
+        ascent.epoch = counted
+        return ascent
 
 
 def lbfgs(problem, seed, epochs):
@@ -147,7 +155,7 @@ def lbfgs(problem, seed, epochs):
             objective.curvature(x, out, run)
 
         with clock.running():
-            start = objective.stochastic_start()
+            start = stochastic_start(objective)
         start_updates = objective.n_start_epochs * n
         calls += start_updates
         iterates = minimize_lbfgs(value_and_gradient, start, curvature=curvature)

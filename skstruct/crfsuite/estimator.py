@@ -13,7 +13,8 @@ from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences, r
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.pickles import is_state_of_peer, read_state_of_peer
 from skstruct.crfsuite.tagger import Tagger
-from skstruct.crfsuite.trainer import learn
+from skstruct.crfsuite.trainer import UNIT, learn
+from skstruct.learning.monitor import Monitor
 from skstruct.taggers.short import OWN, answer
 from skstruct.utils.declared import Maybe, Part, Strings
 from skstruct.utils.files import check_writable, write_whole
@@ -250,15 +251,14 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
     def _fit_draft(self, X, y, X_dev, y_dev):
         params = self.get_params(deep=False)
         X_dev = None if X_dev is None else as_sequences(X_dev, "X_dev")
-        tasks = FitTasks.of(self, X, y, most_iterations(params))
-        name = type(self).__name__
-        learnt = learn(params, as_sequences(X), y, X_dev, y_dev, tasks, name)
+        most = most_iterations(params)
+        monitor = Monitor(self, FitTasks.of(self, X, y, most), unit=UNIT, max_iter=most)
+        learnt = learn(params, as_sequences(X), y, X_dev, y_dev, monitor)
         self._forget()
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
             write_whole(self.model_filename, self._bytes())
-        if tasks is not None:
-            tasks.close()
+        monitor.close()
 
     def predict(self, X) -> Any:
         """Predict label sequences.

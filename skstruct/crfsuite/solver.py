@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     verbose: int
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says; CRFsuite starts from zero and is not watched.
 
     CRFsuite gets a sequence as many times as its weight says, which has to be a whole number.

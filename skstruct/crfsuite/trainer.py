@@ -23,16 +23,18 @@ from skstruct.crfsuite.file import encode_model
 from skstruct.crfsuite.items import as_label_lists, check_tokens, snapshot
 from skstruct.crfsuite.model import model_from_tagger
 from skstruct.crfsuite.online import OnlineCRF
+from skstruct.learning.monitor import Monitor
 from skstruct.utils.files import check_writable, write_whole
 from skstruct.utils.messages import DataError, errors_in
 from skstruct.utils.persistence import set_module
-from skstruct.utils.progress import EpochRelay
 
+# What the log counts.
+UNIT = "iteration"
 # Names of the held-out data in messages.
 _HELD_OUT = "X_dev, y_dev"
 
 
-def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
+def learn(params, X, y, X_dev=None, y_dev=None, monitor=None, name="Trainer"):
     """Train an estimator with the parameters of `CRF`.
 
     Parameters
@@ -41,10 +43,10 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
         Parameters of `CRF`; missing ones are None.
     X, y, X_dev, y_dev : object
         As in `CRF.fit`.
-    tasks : FitTasks, default=None
-        Tasks of a `CRF`, for its callbacks.
-    name : str, default="CRF"
-        Name of the class that the user has called, for messages.
+    monitor : Monitor, default=None
+        Of a `CRF`.
+    name : str, default="Trainer"
+        Name of the class that the user has called, for messages; used without `monitor`.
 
     Returns
     -------
@@ -56,14 +58,17 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
         Log of the training.
     """
     estimator = make_estimator(params)
-    estimator._title = name, "iteration"
+    if monitor is None:
+        limit, verbose = estimator.max_iter, estimator.verbose
+        monitor = Monitor(name=name, unit=UNIT, max_iter=limit, verbose=verbose)
     y = as_label_lists(y, "y")
     labels = list(dict.fromkeys(chain.from_iterable(y)))
     start = perf_counter()
     # An explicit limit says that stopping before convergence is intended.
-    how = {"is_over": stopping_rule(params), "complains": params.get("max_iterations") is None}
-    held_out = _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how)
-    del estimator._title
+    how, is_over = {"complains": params.get("max_iterations") is None}, stopping_rule(params)
+    if is_over is not None:
+        how["on_epoch"] = lambda monitor, _: is_over(monitor.history)
+    held_out = _fit(estimator, X, y, X_dev, y_dev, labels, monitor, how)
     # Labelling uses as many threads as joblib is configured for.
     estimator.set_params(n_jobs=None)
     if estimator._kind.per_token:
@@ -79,7 +84,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, tasks=None, name="CRF"):
     return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start, reason)
 
 
-def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how):
+def _fit(estimator, X, y, X_dev, y_dev, labels, monitor, how):
     """Fit; if there are held-out sequences, score them at every iteration."""
     is_online = isinstance(estimator, OnlineCRF)
     number_of = {label: number for number, label in enumerate(labels)}
@@ -106,16 +111,13 @@ def _fit(estimator, X, y, X_dev, y_dev, labels, tasks, how):
             fitted.name_classes(labels)
         return {"_estimator": fitted, "_labels": labels}
 
-    if tasks is not None:
-        estimator.set_callbacks(EpochRelay(tasks, finish))
+    how |= {"on_prediction": watch, "finish": finish}
     try:
-        estimator._fit_watched(X, as_learnt(y), None, validation, watch, **how)
+        estimator._fit_watched(X, as_learnt(y), None, validation, monitor, **how)
     except DataError as error:
         # A tagger has names of its own for the held-out sequences.
         error.part = error.part and _HELD_OUT
         raise
-    if tasks is not None:
-        estimator.set_callbacks()
     finish(estimator)
     return held_out
 
@@ -436,7 +438,7 @@ _CRITERIA = "L-BFGS terminated with the stopping criteria"
 STOP_REASONS = {
     "bound": "L-BFGS resulted in convergence",
     "gain": _CRITERIA,
-    "watcher": _CRITERIA,
+    "monitor": _CRITERIA,
     "settled": "L-BFGS terminated as the objective has settled",
     "max_iter": "L-BFGS terminated with the maximum number of iterations",
 }

@@ -30,7 +30,7 @@ from skstruct.utils.persistence import archived
 from skstruct.utils.progress import without_callbacks
 
 
-def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, before=None):
+def learn(tagger, workers, parts, vectorizer, classes, make_monitor, dtype, before=None):
     """Learn the weights of a tagger from partitions.
 
     Parameters
@@ -48,8 +48,8 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
         partitions.
     classes : array-like or None
         The labels, if they are known.
-    make_watcher : callable
-        Returns the `Watcher` that says when to stop; called when the tagger has these attributes.
+    make_monitor : callable
+        Returns the `Monitor` that says when to stop; called when the tagger has these attributes.
     dtype : {"float64", "float32"}
         Type of the numbers of L-BFGS that travel.
     before : DaskTagger, default=None
@@ -61,15 +61,15 @@ def learn(tagger, workers, parts, vectorizer, classes, make_watcher, dtype, befo
     """
     *shards, scale = read_shards(tagger, workers, parts, vectorizer, classes)
     del parts
-    watcher = make_watcher()
+    monitor = make_monitor()
     start = None if before is None else start_from(before, tagger, vectorizer)
     if isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs":
         objective = make_objective(tagger, workers, *shards, dtype)
         # The objective keeps what it needs of them.
         del shards
-        solution = minimize(objective, settings_of(Settings, tagger), start, watcher)
+        solution = minimize(objective, settings_of(Settings, tagger), start, monitor)
     else:
-        solution = fit_online(tagger, workers, *shards, start, watcher)
+        solution = fit_online(tagger, workers, *shards, start, monitor)
     check_chain(solution.chain, tagger._model().possible, solution.n_iter)
     return solution._replace(scale=scale)
 
@@ -234,12 +234,10 @@ def _positions_in(before, now):
 
 
 class Checkpoints:
-    """Progress of a fit that also stores the model, every few iterations.
+    """Store the model every few iterations, as a monitor's function `on_epoch`.
 
     Parameters
     ----------
-    progress : Progress
-        Gets every iteration.
     model : callable
         Returns a `DaskTagger` without weights, which may be changed.
     path : path-like
@@ -248,23 +246,21 @@ class Checkpoints:
         Number of iterations from one time to the next.
     """
 
-    def __init__(self, progress, model, path, period):
-        self._progress, self._model, self._path, self._period = progress, model, path, period
+    def __init__(self, model, path, period):
+        self._model, self._path, self._period = model, path, period
 
-    def report(self, history, attributes):
-        """Report an iteration, and store the model if it ends a period."""
-        stop = self._progress.report(history, attributes)
-        epoch = history["epoch"][-1]
+    def __call__(self, monitor, learnt):
+        epoch = monitor.history["epoch"][-1]
         if epoch and epoch % self._period == 0:
-            self._store(epoch, history, attributes())
-        return stop
+            self._store(epoch, monitor.arrays(), learnt())
+        return False
 
     def _store(self, epoch, history, weights):
         model = self._model()
         model.checkpoint = os.fspath(self._path)
         model.estimator = without_callbacks(model.estimator)
         model.estimator_ = without_callbacks(model.estimator_)
-        vars(model.estimator_).update(weights, n_iter_=epoch, history_=history.arrays())
+        vars(model.estimator_).update(weights, n_iter_=epoch, history_=history)
         write_whole(self._path, archived(model))
 
 

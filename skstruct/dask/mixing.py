@@ -24,7 +24,7 @@ from skstruct.matrices import read_only
 from skstruct.utils.progress import without_callbacks
 
 
-def fit_online(tagger, workers, training_sets, numbers, start, watcher):
+def fit_online(tagger, workers, training_sets, numbers, start, monitor):
     """Learn the weights of an online learner.
 
     Parameters
@@ -37,7 +37,7 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
         From `skstruct.dask.learning.read_shards`.
     start : Chain or None
         Weights to start from.
-    watcher : Watcher
+    monitor : Monitor
         Says when to stop.
 
     Returns
@@ -53,7 +53,7 @@ def fit_online(tagger, workers, training_sets, numbers, start, watcher):
     if not any(n_labelled for *_, (_, n_labelled) in shards):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     epochs = _Epochs(tagger, model, learner, workers, *zip(*shards, strict=True), start)
-    return learner.run_epochs(epochs, watcher)
+    return learner.run_epochs(epochs, monitor)
 
 
 class _Epochs:
@@ -70,7 +70,7 @@ class _Epochs:
             delattr(sent, name)
         self._epoch = _Epoch(sent, model, seed, self.n_sequences, self._state.progress)
 
-    def run(self, history, number):
+    def run(self, monitor, number):
         """Let all shards learn for an epoch, and mix."""
         epoch = self._epoch._replace(number=number)
         mixture = _Mixture(self._state)
@@ -80,7 +80,7 @@ class _Epochs:
             mixture.add(own, result)
         mixture.finish()
         total, notes = mixture.total(), mixture.notes()
-        note_epoch(history, number, total, self._n_labelled, self._state.progress, notes)
+        note_epoch(monitor, number, total, self._n_labelled, self._state.progress, notes)
 
     def chain(self, overwrite=False):
         """Return the weights that predict."""

@@ -112,11 +112,9 @@ class ShardedLikelihood:
 class ShardedObjective(Objective):
     """``likelihood(w) + l2 / 2 |w|^2`` of sequences in shards."""
 
-    def stochastic_start(self, given=None, run=None):
-        """Given weights are the start: the memory of an ascent is on the workers."""
-        return super().stochastic_start() if given is None else given
+    has_memory_here = False
 
-    def _memory(self):
+    def new_memory(self):
         likelihood = self.likelihood
         # A few at a time, too.
         positions = (of_shard.as_array() for of_shard in likelihood.positions)
@@ -125,7 +123,7 @@ class ShardedObjective(Objective):
         known = likelihood.map(has_memory, [(state,) for state in states])
         return states if all(known) else None
 
-    def _ascent(self, free, l2, l1, memory, run=None):
+    def ascent(self, free, l2, l1, memory, run=None):
         return _ShardedAscent(self.likelihood, free, l2, l1, memory)
 
 

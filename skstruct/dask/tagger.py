@@ -200,23 +200,20 @@ class DaskTagger(Persistent, BaseEstimator):
         _refuse_collection(X_val, "X_val")
         _refuse_collection(y_val, "y_val")
 
-        def learn_from_parts(progress):
+        def learn_from_parts(monitor):
+            store = None
             if self.checkpoint is not None:
-                progress = Checkpoints(
-                    progress,
-                    lambda: copy(self)._keep(tagger, vectorizer),
-                    self.checkpoint,
-                    self.checkpoint_period,
-                )
+                place = self.checkpoint, self.checkpoint_period
+                store = Checkpoints(lambda: copy(self)._keep(tagger, vectorizer), *place)
 
-            def make_watcher():
+            def make_monitor():
                 known = X_val is None or _is_of_tagger(vectorizer)
                 held_out = X_val if known else vectorizer.transform(X_val), y_val, None
-                return tagger._watcher(held_out, None, progress)
+                return tagger._watch(monitor, held_out, on_epoch=store)
 
             before = self if tagger.warm_start and hasattr(self, "estimator_") else None
             parts = _pair_parts(workers.client, X, y)
-            given = parts, vectorizer, classes, make_watcher, self.transport_dtype
+            given = parts, vectorizer, classes, make_monitor, self.transport_dtype
             return learn(tagger, workers, *given, before)
 
         with closing(workers):

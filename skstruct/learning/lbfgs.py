@@ -14,11 +14,12 @@ from sklearn.utils import check_random_state
 
 from skstruct.compiled.jit import inner_lean_jit, lean_jit
 from skstruct.compiled.rows import add_scaled, dot
+from skstruct.learning.monitor import Monitor
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import duality_gap, minimize_proximal, proximal_points
-from skstruct.learning.solver import Solution, Watcher, not_converged
+from skstruct.learning.solver import Solution, not_converged
+from skstruct.learning.start import stochastic_start
 from skstruct.utils.parallel import chain_work, range_runner
-from skstruct.utils.progress import History
 
 
 @lean_jit
@@ -299,15 +300,15 @@ class Settings(NamedTuple):
     stop_when_settled: bool = False
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
-    training_set = watcher.hold_out(training_set, check_random_state(settings.random_state))
+    training_set = monitor.hold_out(training_set, check_random_state(settings.random_state))
     objective = build_objective(training_set, model, settings)
     # Free its rows: the objective has the tokens in a form of its own.
     del training_set
     work = chain_work(objective.n_labels, model.order)
     with range_runner(objective.offsets, settings.n_jobs, work) as run:
-        return minimize(objective, settings, start, watcher, run)
+        return minimize(objective, settings, start, monitor, run)
 
 
 def build_objective(training_set, model, settings):
@@ -328,7 +329,7 @@ def build_objective(training_set, model, settings):
     )
 
 
-def minimize(objective, settings, start, watcher, run=None):
+def minimize(objective, settings, start, monitor, run=None):
     """Minimise an objective.
 
     Parameters
@@ -339,7 +340,7 @@ def minimize(objective, settings, start, watcher, run=None):
         Parameters of the estimator.
     start : Chain or None
         Weights to start from.
-    watcher : Watcher
+    monitor : Monitor
         Says when to stop.
     run : callable, default=None
         Passed on to the objective; not all objectives need it.
@@ -353,8 +354,8 @@ def minimize(objective, settings, start, watcher, run=None):
     # With an L1 penalty the bound closes late, and only the gain says that the end is near.
     least_gain = tol * (_L1_GAIN if l1 else GAIN)
     limits = l1, tol, least_gain, settings.max_iter
-    point, history, reason = _follow(iterates, objective, *limits, watcher)
-    entry, complaint = history.last(), None
+    point, reason = _follow(iterates, objective, *limits, monitor)
+    entry, complaint = monitor.last(), None
     if reason in (None, "max_iter"):
         made = entry["epoch"], settings.max_iter, "iterations"
         complaint = not_converged(*made, entry["bound"], entry["objective"], tol)
@@ -362,55 +363,54 @@ def minimize(objective, settings, start, watcher, run=None):
     # allocated.
     iterates.close()
     theta, point, objective.likelihood = point.x, None, None
-    chain = watcher.best or objective.unpack(theta)
+    chain = monitor.best or objective.unpack(theta)
     return Solution(
         chain,
-        history.arrays(),
+        monitor.arrays(),
         entry["epoch"],
-        bound=history["bound"][watcher.best_entry],
+        bound=monitor.history["bound"][monitor.best_entry],
         n_weights=objective.n_weights,
         complaint=complaint,
         reason=reason,
     )
 
 
-def _follow(iterates, objective, l1, tol, least_gain, max_iter, watcher):
+def _follow(iterates, objective, l1, tol, least_gain, max_iter, monitor):
     """Take iterates until one is good enough.
 
     Returns
     -------
     point : Iterate or ProximalIterate
         The last one.
-    history : History
-        An entry for each of them.
     reason : str or None
         That of `Solution`.
     """
-    history, reason = History(), None
+    reason = None
+    monitor.start_clock()
     for iteration, point in enumerate(iterates):
         estimated = point.gradient is None
         bound = np.inf if estimated else _bound(objective, l1, point)
-        history.add(
+        monitor.add(
             epoch=iteration,
             objective=point.value,
             bound=bound,
             gradient_norm=None if estimated else np.sqrt(dot(point.gradient, point.gradient)),
             weight_norm=np.sqrt(dot(point.x, point.x)),
         )
-        stopped = watcher.visit(lambda: objective.unpack(point.x), history)  # noqa: B023
+        stopped = monitor.visit(lambda: objective.unpack(point.x))  # noqa: B023
         if bound <= tol * point.value:
             reason = "bound"
-        elif has_stalled(history, least_gain):
+        elif has_stalled(monitor.history, least_gain):
             reason = "gain"
         elif stopped:
-            reason = "watcher"
+            reason = "monitor"
         elif l1 and point.settled:
             reason = "settled"
         elif iteration == max_iter:
             reason = "max_iter"
         if reason is not None:
             break
-    return point, history, reason
+    return point, reason
 
 
 def _bound(objective, l1, point):
@@ -429,7 +429,7 @@ def _starts(objective, l1, start, run):
     # features of very different scale. With an L1 penalty the ascent has been tried.
     most = objective.bound_at_zero
     if not l1 and has_many_tokens(objective):
-        theta = objective.stochastic_start(start, run)
+        theta = stochastic_start(objective, start, run)
         if theta is not None:
             yield theta, most, 1
     if start is not None:
@@ -554,11 +554,12 @@ class PenaltyPath:
         objective.l2 = float(l2)
         iterates = _from_first(self._starts(), self._iterates_from)
         limits = self._tol, _PATH_GAIN * self._tol, self._max_iter
-        point, history, reason = _follow(iterates, objective, 0.0, *limits, Watcher())
+        monitor = Monitor()
+        point, reason = _follow(iterates, objective, 0.0, *limits, monitor)
         self._before = [*self._before[-1:], (objective.l2, point.x, point.value)]
-        entry, chain = history.last(), objective.unpack(point.x)
+        entry, chain = monitor.last(), objective.unpack(point.x)
         return Solution(
-            chain, history.arrays(), entry["epoch"], bound=entry["bound"], reason=reason
+            chain, monitor.arrays(), entry["epoch"], bound=entry["bound"], reason=reason
         )
 
     def _adapt(self, more):
@@ -591,7 +592,7 @@ class PenaltyPath:
         last_l2, last, value = before[-1]
         start = self._extrapolate() if len(before) == 2 else None
         if len(before) == 1 and has_many_tokens(objective):
-            start = objective.stochastic_start(last, self._run)
+            start = stochastic_start(objective, last, self._run)
         if start is not None and start is not last:
             yield start, value + (objective.l2 - last_l2) / 2 * dot(last, last), 1
         yield last.copy(), np.inf, 1
@@ -629,4 +630,4 @@ def separate_minimum(objective, l2, settings, run):
     # The solver removes the likelihood from the objective that it is given.
     objective = copy(objective)
     objective.l2 = float(l2)
-    return minimize(objective, settings, None, Watcher(), run)
+    return minimize(objective, settings, None, Monitor(), run)

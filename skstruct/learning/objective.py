@@ -23,23 +23,8 @@ from skstruct.learning.layout import (
 from skstruct.learning.likelihood import Likelihood
 from skstruct.matrices import pieces, writable
 
-# A batch method takes over when dual-free ascent is within this share of the objective, by a
-# generous estimate, or after so many epochs. It takes over sooner from a slow ascent: one whose
-# last epoch has left more than this part of the distance.
-_NEAR, _MOST_EPOCHS = 1e-3, 20
-_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW = 0.03, 12
-_SLOW = 0.6
 # Least curvature of a weight, relative to the mean weight of a token and to small features.
 _LEAST_CURVATURE = 1e-3
-# Least penalty in the start, relative to the mean square of the features of a token.
-_LEAST_PENALTY = 1e-3
-# Least penalty in the start with an L1 penalty, whose weights are zero until the slope is above
-# ``l1``: the square root of so many times ``l1``, for features with values of about one.
-_L1_FACTOR = 10.0
-# Norm of the weights that are conjugate to the marginals under given weights, relative to that of
-# the given ones. Above the largest ratio, these do not belong to the data; below the smallest, they
-# were learnt with a much smaller penalty, and zero is nearer. The ascent then begins at zero.
-_SMALLEST_RATIO, _LARGEST_RATIO = 0.2, 6.0
 
 
 class Objective:
@@ -65,6 +50,9 @@ class Objective:
     partial : bool
         True if some labels are unknown. The objective is then not convex.
     """
+
+    # Whether this process has the memory of an ascent.
+    has_memory_here = True
 
     def __init__(self, likelihood, vector, l2):
         self.likelihood, self.vector, self.l2 = likelihood, vector, float(l2)
@@ -97,156 +85,29 @@ class Objective:
         """Estimate the diagonal of the Hessian at `theta`; parameters as of the gradient."""
         self.likelihood.curvature(theta, out, run)
         # Without penalty the curvature of a weight may be close to zero.
-        weight, square = self._scale
+        weight, square = self.scale
         out += max(self.l2, _LEAST_CURVATURE * weight * min(square or 1.0, 1.0))
-
-    def stochastic_start(self, given=None, run=None):
-        """Compute a parameter vector near the minimum.
-
-        From there a batch method needs a third of the evaluations or fewer. The order of the
-        sequences is random but fixed. Where triples need too much memory, they start from zero, and
-        the others near the minimum of the model without.
-
-        Parameters
-        ----------
-        given : ndarray of shape (size,), default=None
-            Weights of an earlier fit, from which the ascent begins if they are of any use.
-        run : callable, default=None
-            From `skstruct.utils.parallel.range_runner`. With more than one range, two threads visit
-            sequences.
-
-        Returns
-        -------
-        theta : ndarray of shape (size,) or None
-            None if it would need too much memory, or its weights got too large; the given weights
-            themselves where they are near the minimum.
-        """
-        memory, vector = self._memory(), None
-        if memory is not None and given is not None:
-            vector = self._begin_at(given, memory, run)
-            if vector is None:
-                return given
-        if memory is None:
-            if not self.vector.shape.kind.order > 1:
-                return None
-            if given is not None:
-                return given
-            vector = self.vector.first_order()
-            without = Objective(self.likelihood.first_order(vector), vector, self.l2)
-            found = without.stochastic_start(run=run)
-            return None if found is None else np.pad(found, (0, self.size - len(found)))
-        theta, before = None, np.inf
-        epochs = self.dual_free_epochs(memory, vector=vector, run=run)
-        for epoch, found in enumerate(epochs, 1):
-            theta, objective, distance = found
-            slow = not distance <= _SLOW * before
-            near, most = (_NEAR_IF_SLOW, _MOST_EPOCHS_IF_SLOW) if slow else (_NEAR, _MOST_EPOCHS)
-            if not distance > near * objective or epoch >= most:
-                break
-            before = distance
-        return theta
-
-    def _begin_at(self, theta, memory, run):
-        """Fill the memory of the ascent with the marginals under given weights.
-
-        The weights conjugate to these marginals belong to an ascent that has been there. At the
-        minimum for another penalty they are the given ones, times the ratio of the penalties, and
-        the minimum lies between both: the ascent begins at their mean, in logarithms.
-
-        Returns
-        -------
-        vector : ndarray of shape (size,) or None
-            Conjugate to the memory. Zero, like the memory, where given weights and data do not
-            belong together; None where the weights are near the minimum.
-        """
-        gradient = np.empty(self.size)
-        value = self.value_and_gradient(theta, gradient, run)
-        if self.suboptimality_bound(gradient) <= _NEAR * value:
-            return None
-        vector = (self.l2 * theta - gradient) / self._penalty_of_ascent()
-        square = dot(theta, theta)
-        ratio = np.sqrt(dot(vector, vector) / square) if square > 0 else np.inf
-        if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
-            return np.zeros(self.size)
-        # With an infinite penalty, an epoch takes whole steps and moves no weight.
-        kept = theta.copy()
-        memory.caution[...] = 0.0
-        if not self._ascent(np.ones(self.size), np.inf, 0.0, memory).epoch(kept, kept):
-            memory.node[...] = memory.transition[...] = memory.divergence[...] = 0.0
-            return np.zeros(self.size)
-        memory.divergence[...] = 0.0
-        share = min(1.0, ratio**-0.5)
-        for marginals in (memory.node, memory.transition):
-            marginals *= np.float32(share)
-        vector *= share
-        return vector
-
-    def _penalty_of_ascent(self, l1=0.0):
-        """L2 penalty of the ascent, which needs more than hardly any."""
-        weight, square = self._scale
-        of_l1 = np.sqrt(_L1_FACTOR * l1 * weight * square**1.5)
-        return max(self.l2, _LEAST_PENALTY * self.mean_square, of_l1)
 
     @property
     def bound_at_zero(self):
         """Objective at zero; an upper bound on it where some labellings are impossible."""
         return self.likelihood.at_zero
 
-    def dual_free_epochs(self, memory, l1=0.0, vector=None, run=None):
-        """Yield the weights after each epoch of dual-free coordinate ascent.
-
-        See `skstruct.learning.ascent`. The ascent may need a larger L2 penalty than the model has.
-        With an L1 penalty, the difference penalises the distance from the weights of the previous
-        epoch: the epochs are steps of the proximal point method (Rockafellar, 1976), which ends at
-        the minimum of the objective itself. Without one, they end near it.
-
-        Parameters
-        ----------
-        memory : Memory
-            Zero at first, or with marginals that `vector` is conjugate to; changed.
-        l1 : float, default=0
-            Strength of an L1 penalty.
-        vector : ndarray of shape (size,), default=None
-            Weights conjugate to the memory; changed. Zero by default.
-        run : callable, default=None
-            As in `stochastic_start`.
-
-        Yields
-        ------
-        theta : ndarray of shape (size,)
-            Parameters; the next epoch changes them in place.
-        objective : float
-            Objective, from the loss of each sequence at its last visit.
-        distance : float
-            Estimated distance of the objective from its minimum, usually several times too large.
-        """
-        vector, free = np.zeros(self.size) if vector is None else vector, np.ones(self.size)
-        free[self.vector.pinned] = 0.0
-        theta = vector if l1 == 0 else np.zeros(self.size)
-        l2 = self._penalty_of_ascent(l1)
-        ascent = self._ascent(free, l2, l1, memory, run)
-        # Share of the penalty that is one on the distance from a centre.
-        pull = 1 - self.l2 / l2 if l1 else 0.0
-        centre = np.zeros(self.size if pull else 0)
-        while ascent.epoch(vector, theta):
-            # Pinned positions have changed with the others.
-            vector[self.vector.pinned] = theta[self.vector.pinned] = 0.0
-            objective = ascent.loss + (1 - pull) * l2 / 2 * dot(theta, theta)
-            objective += l1 * np.abs(theta).sum()
-            yield theta, objective, ascent.distance
-            if pull:
-                vector += pull * (theta - centre)
-                centre[:] = theta
-
-    def _memory(self):
-        """Memory of the sequences before the first epoch; None if it would be too large."""
+    def new_memory(self):
+        """Memory of the sequences before an ascent; None if it would be too large."""
         return new_memory(self.likelihood)
 
-    def _ascent(self, free, l2, l1, memory, run=None):
+    def ascent(self, free, l2, l1, memory, run=None):
+        """Dual-free coordinate ascent of this objective (`skstruct.learning.ascent`)."""
         return DualFreeAscent(self.likelihood, free, l2, l1, memory, run=run)
 
+    def first_order(self):
+        """Objective without the weights of triples."""
+        vector = self.vector.first_order()
+        return Objective(self.likelihood.first_order(vector), vector, self.l2)
+
     @property
-    def _scale(self):
+    def scale(self):
         """Mean weight of a token, and mean square of the features that are not zero."""
         square = self.likelihood.sum_of_squares / max(self.likelihood.n_occurrences, 1)
         return self.likelihood.weighted_tokens / max(self.n_tokens, 1), square

@@ -139,10 +139,10 @@ class ExponentiatedGradient(SequenceLearner):
         return self._in_order(self._state.chain)
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
-    return run_epochs(ExponentiatedGradient, training_set, model, settings, watcher)
+    return run_epochs(ExponentiatedGradient, training_set, model, settings, monitor)
 
 
 class Exponentiated(NamedTuple):

@@ -31,10 +31,10 @@ from skstruct.learning.epoch import (
     subtract_lag,
 )
 from skstruct.learning.mixing import Mixture
-from skstruct.learning.solver import Complaint, Solution, token_accuracy
+from skstruct.learning.monitor import token_accuracy
+from skstruct.learning.solver import Complaint, Solution
 from skstruct.matrices import copied_arrays, pieces, read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
-from skstruct.utils.progress import History
 
 
 def averaged(state, *, overwrite=False):
@@ -189,47 +189,48 @@ class OnlineLearner:
         self._model, self._lists, self._work = model, lists, work
         self._start, self._merit, self._is_over = start, merit or _minus_log_loss, is_over
 
-    def fit(self, training_set, start, watcher):
+    def fit(self, training_set, start, monitor):
         """Learn for up to `max_iter` epochs; takes and returns what a solver does."""
         random_state = check_random_state(self.settings.random_state)
         rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
-        watcher.renumber_features(rank)
-        training_set = watcher.hold_out(training_set, random_state)
+        monitor.renumber_features(rank)
+        training_set = monitor.hold_out(training_set, random_state)
         state = self.new_state(training_set, start)
         if start is not None:
             reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
-        solution = self.run_epochs(_Epochs(self, training_set, state, random_state), watcher)
+        solution = self.run_epochs(_Epochs(self, training_set, state, random_state), monitor)
         reorder(solution.chain.weights, rank)
         return solution
 
-    def run_epochs(self, epochs, watcher):
+    def run_epochs(self, epochs, monitor):
         """Run epochs until the learner has converged, or for as many as there may be.
 
         Parameters
         ----------
         epochs : object
-            ``run(history, number)`` visits every sample, and adds an entry to the history.
+            ``run(monitor, number)`` visits every sample, and adds an entry to the history.
             ``chain(overwrite=False)`` returns the weights that predict; with `overwrite` they may
             take the place of others, which are no longer needed. ``accuracy()`` is theirs on the
             training set, of ``n_sequences``.
-        watcher : Watcher
+        monitor : Monitor
             Says when to stop.
 
         Returns
         -------
         solution : Solution
         """
-        settings, history, complaint, epoch = self.settings, History(), None, 0
+        settings, complaint, epoch = self.settings, None, 0
+        monitor.start_clock()
         for epoch in range(1, settings.max_iter + 1):
-            epochs.run(history, epoch)
-            stop = watcher.visit(epochs.chain, history, self._merit(history))
-            if stop or self._was_last(history, epochs):
+            epochs.run(monitor, epoch)
+            stop = monitor.visit(epochs.chain, self._merit(monitor.history))
+            if stop or self._was_last(monitor.history, epochs):
                 break
         else:
             if settings.tol is not None:
                 complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
-        found = watcher.best or epochs.chain(overwrite=True)
-        return Solution(found, history.arrays(), epoch, complaint=complaint)
+        found = monitor.best or epochs.chain(overwrite=True)
+        return Solution(found, monitor.arrays(), epoch, complaint=complaint)
 
     def _was_last(self, history, epochs):
         """Return True if the rule says so, or if there are no mistakes left.
@@ -282,7 +283,7 @@ class OnlineLearner:
         undo.append(undo_of(state, training_set.rows))
         return state
 
-    def run_epoch(self, training_set, state, random_state, history, number, mixture=None):
+    def run_epoch(self, training_set, state, random_state, monitor, number, mixture=None):
         """Visit every sample once, and note the result.
 
         Parameters
@@ -293,8 +294,8 @@ class OnlineLearner:
             Updated.
         random_state : RandomState instance
             Source of the order and of the cuts.
-        history : History
-            Gets an entry.
+        monitor : Monitor
+            Gets an entry of the history.
         number : int
             Number of the epoch.
         mixture : Mixture, default=None
@@ -315,7 +316,7 @@ class OnlineLearner:
         n_visited = np.count_nonzero((lengths > 0) & (training_set.sample_weight[owner] > 0))
         notes = self.notes(rules, n_visited)
         n_labelled = np.count_nonzero(training_set.labels >= 0)
-        note_epoch(history, number, result, n_labelled, state.progress, notes)
+        note_epoch(monitor, number, result, n_labelled, state.progress, notes)
 
     def visit(self, training_set, samples, owner, state, rule, n_samples):
         """Visit samples one after the other.
@@ -405,9 +406,9 @@ class _Epochs:
         self._mixture = Mixture(*several) if n_shards > 1 else None
         self._state = state if self._mixture is None else self._mixture.state
 
-    def run(self, history, number):
+    def run(self, monitor, number):
         """Visit every sample."""
-        data = self._training_set, self._state, self._random_state, history, number
+        data = self._training_set, self._state, self._random_state, monitor, number
         self._learner.run_epoch(*data, self._mixture)
 
     def chain(self, overwrite=False):
@@ -422,12 +423,12 @@ def _minus_log_loss(history):
     return -np.log(max(history["loss"][-1], np.finfo(float).tiny))
 
 
-def note_epoch(history, number, result, n_labelled, progress, notes):
+def note_epoch(monitor, number, result, n_labelled, progress, notes):
     """Add an entry of an epoch to the history.
 
     Parameters
     ----------
-    history : History
+    monitor : Monitor
     number : int
         Number of the epoch.
     result : EpochResult
@@ -440,7 +441,7 @@ def note_epoch(history, number, result, n_labelled, progress, notes):
         What else there is to note.
     """
     weight_norm = progress[SCALE] * np.sqrt(np.maximum(progress[NORM], 0.0))
-    history.add(
+    monitor.add(
         epoch=number,
         mistakes=result.mistakes / max(n_labelled, 1),
         loss=result.loss,
@@ -626,9 +627,9 @@ def learner(model, settings):
     return OnlineLearner(settings, model, descent, work=5.0)
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
-    return learner(model, settings).fit(training_set, start, watcher)
+    return learner(model, settings).fit(training_set, start, monitor)
 
 
 @rule.of(Likelihood)

@@ -13,6 +13,7 @@ import numpy as np
 
 from skstruct.compiled.jit import jit, lean_jit
 from skstruct.compiled.rows import dot
+from skstruct.learning.start import dual_free_epochs, penalty_of_ascent
 
 
 def duality_gap(objective, theta, value, smooth, l1):
@@ -187,14 +188,14 @@ def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
         That of zero weights, then one for each epoch, whose point the next one overwrites where
         it has no gradient. None at all if the method would need too much memory.
     """
-    memory = objective._memory()
+    memory = objective.new_memory()
     if memory is None:
         return
     value, changes = objective.bound_at_zero, _Changes(objective, l1, run)
     settle = settle and changes.tell
     every = 4 * _EPOCHS if settle else _EPOCHS
     yield ProximalIterate(np.zeros(objective.size), value, None, None)
-    epochs = objective.dual_free_epochs(memory, l1, run=run)
+    epochs = dual_free_epochs(objective, memory, l1, run=run)
     for epoch, (theta, estimate, _) in enumerate(epochs, 1):
         settled = settle and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
         due = epoch % every == 0 or epoch == max_epochs
@@ -231,7 +232,7 @@ class _Changes:
 
     def __init__(self, objective, l1, run):
         likelihood, l2 = objective.likelihood, objective.l2
-        self._penalty = objective._penalty_of_ascent(l1)
+        self._penalty = penalty_of_ascent(objective, l1)
         self._theta, self._estimate = None, np.inf
         tokens = likelihood.weighted_tokens
         self.tell = (

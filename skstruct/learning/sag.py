@@ -149,11 +149,11 @@ class StochasticAverageGradient(SequenceLearner):
         return self._in_order(self._state.chain)
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
     training_set = training_set.effective()
     options = {"start": start, "possible": model.possible}
-    return run_epochs(StochasticAverageGradient, training_set, model, settings, watcher, **options)
+    return run_epochs(StochasticAverageGradient, training_set, model, settings, monitor, **options)
 
 
 class AverageGradient(NamedTuple):

@@ -45,7 +45,6 @@ from skstruct.learning.stochastic import (
 )
 from skstruct.utils.messages import overflowed, say
 from skstruct.utils.parallel import chain_work, inner_product, range_runner
-from skstruct.utils.progress import History
 
 # Work after which convergence is checked at the earliest, some 10 ms: an epoch over a dozen
 # sequences takes less time than the check.
@@ -84,7 +83,7 @@ class Settings(NamedTuple):
     verbose: int
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says; the bound is the verified duality gap."""
     training_set = training_set.effective()
     _check_memory(training_set, model, settings)
@@ -101,11 +100,11 @@ def solve(training_set, model, settings, start, watcher):
     offsets = training_set.offsets
     # Free it: the dual has a renumbered copy.
     del training_set
-    history = History()
+    monitor.start_clock()
     work = chain_work(model.n_labels)
     with range_runner(offsets, settings.n_jobs, work) as run:
         dual.start(run, start)
-        return _maximize(dual, settings, run, watcher, history)
+        return _maximize(dual, settings, run, monitor)
 
 
 def storage_dtype(tol):
@@ -131,7 +130,7 @@ def _check_memory(training_set, model, settings):
         )
 
 
-def _maximize(dual, settings, run, watcher, history):
+def _maximize(dual, settings, run, monitor):
     """Ascend until the gap is small enough."""
     random_state = check_random_state(settings.random_state)
     complaint = None
@@ -149,7 +148,7 @@ def _maximize(dual, settings, run, watcher, history):
         if verify:
             certificate = dual.certify(run)
             sampling = dual.refresh(sampling)
-        history.add(
+        monitor.add(
             epoch=epoch,
             **certificate._asdict(),
             verified=verify,
@@ -157,7 +156,7 @@ def _maximize(dual, settings, run, watcher, history):
             oracle_calls=dual.n_oracle_calls,
             weight_norm=dual.weight_norm(),
         )
-        stopped = watcher.visit(dual.chain, history)
+        stopped = monitor.visit(dual.chain)
         if stopped and not verify:
             certificate = dual.certify(run)
         if stopped or (verify and relative_gap(certificate) <= settings.tol):
@@ -169,7 +168,7 @@ def _maximize(dual, settings, run, watcher, history):
             "Increase max_iter, tol or l2.",
         )
     return Solution(
-        dual.chain(), history.arrays(), epoch, bound=certificate.gap, complaint=complaint
+        dual.chain(), monitor.arrays(), epoch, bound=certificate.gap, complaint=complaint
     )
 
 

@@ -1,6 +1,7 @@
 """The interface of a solver, and the table of `CRFTagger`'s solvers.
 
-A solver is given a `Model`, returns a `Solution`, and asks a `Watcher` whether to stop.
+A solver is given a `Model`, returns a `Solution`, and tells a
+`Monitor` of every epoch, which says when to stop.
 """
 
 from collections.abc import Callable
@@ -12,11 +13,9 @@ import numpy as np
 
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
-from skstruct.decoding import best_labels
 from skstruct.input.constraints import Constraint, forbid
 from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
-from skstruct.matrices import read_only
 
 
 class Model(NamedTuple):
@@ -105,9 +104,9 @@ class Solution(NamedTuple):
         Text of a `ConvergenceWarning`; None where there is nothing to complain about.
     scale : str or None
         Advice to scale the features, which a tagger adds. It then replaces the remedy.
-    reason : {"bound", "gain", "watcher", "settled", "max_iter"} or None
+    reason : {"bound", "gain", "monitor", "settled", "max_iter"} or None
         What ended the fit of "lbfgs": the bound or the gain of ten iterations was small, the
-        watcher said so, the stochastic start had settled, or there were no more iterations. None
+        monitor said so, the stochastic start had settled, or there were no more iterations. None
         where no step decreased the objective, and of other solvers.
     """
 
@@ -168,214 +167,6 @@ def not_converged(n_iter, max_iter, unit, bound, value, tol):
     if np.isfinite(bound) and value > 0:
         distance = f": bound {bound / value:.2g} > tol {tol:.2g}"
     return Complaint(f"{after}{distance}.", remedy)
-
-
-# Code of tokens without a label. Labels that training has not seen have codes below it, and count
-# as wrong.
-_UNKNOWN = -1
-
-
-class Stopping(NamedTuple):
-    """Parameters of early stopping, with values for estimators that do not have it."""
-
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    tol: float | None = 1e-3
-    n_iter_no_change: int = 5
-    n_jobs: int | None = None
-
-
-class Watcher:
-    """Score a held-out set at every epoch, keep the best weights, and say when to stop.
-
-    It never says so without a held-out set or a figure of merit from the solver.
-
-    Parameters
-    ----------
-    stopping : Stopping, default=Stopping()
-        Parameters of the estimator.
-    validation_set : TrainingSet, default=None
-        The held-out set. With early stopping and without one, `hold_out` makes it.
-    on_prediction : callable, default=None
-        Called at every epoch with the labels predicted for the held-out set, an ndarray of codes
-        of shape (n_rows,).
-    on_epoch : callable, default=None
-        ``on_epoch(history, chain)`` is called after every epoch, where ``chain()`` returns the
-        weights, and returns True to stop.
-    judge : callable, default=None
-        ``judge(chain, validation_set)`` returns the score. By default, that is the token accuracy.
-
-    Attributes
-    ----------
-    best : Chain or None
-        Weights of the epoch with the best score; None without early stopping.
-    best_entry : int
-        Entry of the history that belongs to them.
-    """
-
-    def __init__(
-        self, stopping=None, validation_set=None, on_prediction=None, on_epoch=None, judge=None
-    ):
-        self._stopping = Stopping() if stopping is None else stopping
-        self._patience = Patience(self._stopping.tol, self._stopping.n_iter_no_change)
-        self._on_prediction, self._on_epoch = on_prediction, on_epoch
-        self._rank, self._judge_chain, self._judged = None, judge, None
-        self.validation_set = validation_set
-        self.best, self.best_entry = None, -1
-
-    def hold_out(self, training_set, random_state):
-        """Take part of a training set for validation where early stopping needs it.
-
-        Parameters
-        ----------
-        training_set : TrainingSet
-            All sequences.
-        random_state : RandomState instance
-            Source of the choice; not touched where nothing is held out.
-
-        Returns
-        -------
-        training_set : TrainingSet
-            The sequences to learn from.
-
-        Raises
-        ------
-        ValueError
-            If no sequence would be left to learn from.
-        """
-        if not self._stopping.early_stopping or self.validation_set is not None:
-            return training_set
-        counting = training_set.counting()
-        fraction = self._stopping.validation_fraction
-        n_held = max(1, round(fraction * len(counting)))
-        if n_held >= len(counting):
-            raise ValueError(
-                f"early_stopping with validation_fraction={fraction} leaves no sequence to learn "
-                f"from: {len(counting)} in all. Use more sequences or a smaller fraction."
-            )
-        order = counting[random_state.permutation(len(counting))]
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        self.validation_set = training_set.take(held)
-        return training_set.take(kept)
-
-    def renumber_features(self, rank):
-        """Renumber the features as the solver does: feature ``f`` becomes ``rank[f]``."""
-        self._rank = rank
-        data = self.validation_set
-        if data is not None:
-            rows = read_only(data.rows._replace(indices=rank[data.rows.indices]))
-            self.validation_set = data._replace(rows=rows)
-
-    def visit(self, chain, history, merit=None):
-        """Score the weights after an epoch, and decide whether to stop.
-
-        Parameters
-        ----------
-        chain : callable
-            Returns the weights; called if there is a held-out set.
-        history : History
-            Gets the score as ``"validation_score"``.
-        merit : float, default=None
-            Figure that should grow, for solvers that can stop without a held-out set. Early
-            stopping uses the score instead.
-
-        Returns
-        -------
-        stop : bool
-            True if learning is to stop after this epoch.
-        """
-        stop = self._judge(chain, history, merit)
-        if self._on_epoch is None:
-            return stop
-        return self._on_epoch(history, lambda: self._in_order(chain())) or stop
-
-    def _in_order(self, chain):
-        """Weights in the order of the features of the estimator."""
-        if self._rank is None:
-            return chain
-        return chain._replace(weights=chain.weights[self._rank])
-
-    def _score(self, weights):
-        data = self.validation_set
-        if self._judge_chain is not None:
-            return self._judge_chain(self._in_order(weights), self._validation_in_order())
-        return token_accuracy(weights, data, self._stopping.n_jobs, self._on_prediction)
-
-    def _validation_in_order(self):
-        """Validation set with the features of the estimator, the same one in each call."""
-        data = self.validation_set
-        if self._rank is not None and self._judged is None:
-            indices = np.argsort(self._rank).astype(np.int32)[data.rows.indices]
-            self._judged = data._replace(rows=read_only(data.rows._replace(indices=indices)))
-        return data if self._rank is None else self._judged
-
-    def _judge(self, chain, history, merit):
-        weights = None
-        if self.validation_set is not None:
-            weights = chain()
-            score = self._score(weights)
-            history.amend(validation_score=score)
-            merit = score if self._stopping.early_stopping else merit
-        if merit is None:
-            return False
-        if self._patience.is_best(merit) and self._stopping.early_stopping:
-            self.best, self.best_entry = weights, len(history["epoch"]) - 1
-        return self._patience.is_over
-
-
-class Patience:
-    """Count the epochs since a figure improved by more than a tolerance.
-
-    Parameters
-    ----------
-    tol : float or None
-        Least improvement that counts. With None, patience never ends.
-    n_iter_no_change : int
-        Epochs to wait for an improvement.
-    """
-
-    def __init__(self, tol, n_iter_no_change):
-        self._tol = tol
-        self._n_iter_no_change = n_iter_no_change
-        self._best = -np.inf
-        self._since = 0
-
-    def is_best(self, merit):
-        """Take note of an epoch; return True if it is the best one so far."""
-        best = merit > self._best
-        self._since = 0 if merit > self._best + (self._tol or 0.0) else self._since + 1
-        self._best = max(self._best, merit)
-        return best
-
-    @property
-    def is_over(self):
-        """True when it is time to stop."""
-        return self._tol is not None and self._since >= self._n_iter_no_change
-
-
-def token_accuracy(chain, data, n_jobs, on_prediction=None):
-    """Weighted share of the labelled tokens that a chain labels correctly.
-
-    Parameters
-    ----------
-    chain : Chain
-        Weights.
-    data : TrainingSet
-        Sequences and their gold labels.
-    n_jobs : int or None
-        Number of threads.
-    on_prediction : callable, default=None
-        Called with the predicted labels, ndarray of shape (n_rows,).
-
-    Returns
-    -------
-    accuracy : float
-    """
-    predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
-    if on_prediction is not None:
-        on_prediction(predicted)
-    weight = data.weight_of_tokens() * (data.labels != _UNKNOWN)
-    return float(np.average(predicted == data.labels, weights=weight))
 
 
 # The solvers of `CRFTagger`, and what each of them supports. Parameter checks, error messages and

@@ -20,7 +20,6 @@ from skstruct.input.costs import NO_COST
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.solver import Model, Solution, not_converged
 from skstruct.utils.parallel import chain_work, portions, range_runner
-from skstruct.utils.progress import History
 
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
 # computed after every tenth epoch, and in between where the estimate promises convergence, but not
@@ -47,7 +46,7 @@ class Settings(NamedTuple):
     n_jobs: int | None
 
 
-def run_epochs(kind, training_set, model, settings, watcher, **options):
+def run_epochs(kind, training_set, model, settings, monitor, **options):
     """Run epochs until the objective is within `tol` of its minimum, or hardly changes.
 
     Parameters
@@ -60,7 +59,7 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
         Size of the model.
     settings : Settings
         Parameters of the estimator.
-    watcher : Watcher
+    monitor : Monitor
         Asked once an epoch whether to stop.
     **options : object
         More parameters of the learner.
@@ -73,7 +72,8 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
     options |= {"l2": settings.l2, "fit_intercept": settings.fit_intercept}
     learner = kind(training_set, model.n_features, model.n_labels, **options)
     evaluation = _Evaluation(training_set, model, settings)
-    history, complaint, value, last = History(), None, math.inf, -_WAIT_AT_LEAST
+    complaint, value, last = None, math.inf, -_WAIT_AT_LEAST
+    monitor.start_clock()
     work = chain_work(model.n_labels)
     with range_runner(training_set.offsets, settings.n_jobs, work) as run:
         for epoch in range(1, settings.max_iter + 1):
@@ -84,7 +84,7 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
             if evaluate:
                 value, bound = evaluation.evaluate(learner, run)
                 last = epoch
-            history.add(
+            monitor.add(
                 epoch=epoch,
                 objective=value if evaluate else None,
                 bound=bound if evaluate else None,
@@ -94,7 +94,7 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
             )
             settled = regular and evaluation.settled(value, 0.01 * tol)
             converged = evaluate and (bound <= tol * value or settled)
-            stopped = watcher.visit(learner.chain, history)
+            stopped = monitor.visit(learner.chain)
             if stopped and not evaluate:
                 value, bound = evaluation.evaluate(learner, run)
             if converged or stopped:
@@ -103,7 +103,7 @@ def run_epochs(kind, training_set, model, settings, watcher, **options):
             complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
     return Solution(
         learner.chain(),
-        history.arrays(),
+        monitor.arrays(),
         epoch,
         bound=bound,
         n_weights=evaluation.n_weights,

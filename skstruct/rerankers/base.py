@@ -18,6 +18,7 @@ from skstruct.features.mixin import FeatureInput
 from skstruct.input.formats import Format, read_format, split_sequences
 from skstruct.input.scale import check_sample_weight, check_weights, warn_of_scale
 from skstruct.input.training_set import batch_rows, read_sample_weight, require_weight
+from skstruct.learning.monitor import Monitor
 from skstruct.matrices import read_only
 from skstruct.rerankers.losses import Groups, Tally, group_softmax
 from skstruct.sequences import SequenceBatch
@@ -32,7 +33,7 @@ from skstruct.utils.messages import (
 )
 from skstruct.utils.parallel import portions
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, History, Progress, fit_context
+from skstruct.utils.progress import CallbackSupport, fit_context
 from skstruct.utils.transaction import draft_of
 
 
@@ -271,16 +272,16 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def _fit_draft(self, X, y, **metadata):
-        progress = Progress.of_fit(self, X, y, **metadata)
+        monitor = Monitor.of_fit(self, X, y, **metadata)
         with compiling_announced(self.verbose):
             groups, by_cost = self._read_training_set(X, y, **metadata)
-            self._fit(groups, by_cost, progress)
+            self._fit(groups, by_cost, monitor)
             warn_of_scale(groups.rows, getattr(self, "feature_names_in_", None))
-            progress.close()
+            monitor.close()
 
-    def _fit(self, groups, by_cost, progress):
+    def _fit(self, groups, by_cost, monitor):
         random_state = check_random_state(self.random_state)
-        history = History(remedy=self._remedy)
+        monitor.start_clock()
         state = self._start(self.n_features_in_, len(groups.sample_weight))
         order = np.arange(len(groups.sample_weight))
         for epoch in range(1, self.max_iter + 1):
@@ -288,17 +289,17 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
                 random_state.shuffle(order)
             tally, n_nonzero = self._epoch(groups, order, state)
             total = groups.sample_weight.sum()
-            history.add(
+            monitor.add(
                 epoch=epoch,
                 mistakes=tally.mistakes,
                 nnz=n_nonzero,
                 loss=tally.loss / total,
                 **({"cost": tally.cost / total} if by_cost else {}),
             )
-            if progress.report(history, lambda: self._finished_now(groups, state)):
+            if monitor.visit(lambda: self._finished_now(groups, state)):
                 break
         self.n_iter_ = epoch
-        self.history_ = history.arrays()
+        self.history_ = monitor.arrays()
         self._finish(groups, state)
         check_weights([self.coef_], epoch, self._remedy)
 

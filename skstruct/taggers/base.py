@@ -34,7 +34,8 @@ from skstruct.input.training_set import (
     weigh_sequences,
     without_unlabelled,
 )
-from skstruct.learning.solver import Model, Stopping, Watcher, settings_of
+from skstruct.learning.monitor import Monitor, Stopping
+from skstruct.learning.solver import Model, settings_of
 from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
 from skstruct.taggers.prediction import (
@@ -43,13 +44,13 @@ from skstruct.taggers.prediction import (
     LinearChainMixin,
     weights_of,
 )
-from skstruct.taggers.scoring import Judge
+from skstruct.taggers.scoring import score_of_weights
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
 from skstruct.utils.messages import DataError, compiling_announced
 from skstruct.utils.persistence import Persistent
-from skstruct.utils.progress import CallbackSupport, Progress, fit_context
-from skstruct.utils.transaction import draft_of, refuse_arguments
+from skstruct.utils.progress import CallbackSupport, fit_context
+from skstruct.utils.transaction import draft_of, refuse_arguments, with_attributes
 
 
 class _Tags(ClassifierTags):
@@ -73,7 +74,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     Required:
 
     - ``_solver()`` returns the function that learns, ``solve(training_set, model, settings, start,
-      watcher) -> Solution``, and its settings (see `skstruct.learning.solver`).
+      monitor) -> Solution``, and its settings (see `skstruct.learning.solver`).
 
     Optional, with what the base class does:
 
@@ -98,7 +99,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             def _solver(self):
                 return count_labels, None
 
-        def count_labels(training_set, model, settings, start, watcher):
+        def count_labels(training_set, model, settings, start, monitor):
             chain = model.zero_chain()
             chain.intercept[:] = np.bincount(training_set.labels, minlength=model.n_labels)
             return Solution(chain, history={}, n_iter=1)
@@ -200,7 +201,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         refuse_arguments("fit", others)
         validation = X_val, y_val, sample_weight_val
-        return self._fit_watched(X, y, sample_weight, validation, None)
+        return self._fit_watched(X, y, sample_weight, validation)
 
     def prune(self):
         """Drop the features that have no weight, in place.
@@ -248,48 +249,51 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return self
 
     def _fit_watched(
-        self, X, y, sample_weight, validation, on_prediction, is_over=None, *, complains=True
+        self, X, y, sample_weight, validation, monitor=None, *, complains=True, **options
     ):
-        """Learn as `fit`, and call a function with each prediction for the validation set.
+        """Learn as `fit`, told of by the monitor of another estimator.
 
-        Learning also stops when ``is_over(history)`` returns True. Without `complains`, there is no
-        `ConvergenceWarning`.
+        Without `complains`, there is no `ConvergenceWarning`. The options are as of `_watch`.
         """
         with draft_of(self) as draft:
 
-            def learn(progress):
+            def learn(monitor):
                 warm = draft.warm_start and hasattr(draft, "coef_")
                 classes = draft.classes_ if warm else None
                 data, model = draft._read_training_set(X, y, sample_weight, classes, not warm)
                 start = draft._initial_chain() if warm else None
-                watcher = draft._watcher(validation, on_prediction, progress, is_over)
+                monitor = draft._watch(monitor, validation, **options)
                 data = [data]
-                solution = draft._learn_from(data, model, start, watcher)
+                solution = draft._learn_from(data, model, start, monitor)
                 return solution if complains else solution._replace(complaint=None)
 
-            draft._fit_by(learn, X, y, sample_weight=sample_weight)
+            draft._fit_by(learn, X, y, monitor, sample_weight=sample_weight)
         return self
 
-    def _learn_from(self, data, model, start, watcher):
+    def _learn_from(self, data, model, start, monitor):
         """Learn from a training set, the only item of a list, which is emptied.
 
         Nothing here refers to it then, so that a solver that packs the data can free it.
         """
         solve, settings = self._solver()
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
-        solution = solve(data.pop(), model, settings, start, watcher)
+        solution = solve(data.pop(), model, settings, start, monitor)
         check_chain(solution.chain, model.possible, solution.n_iter)
         return solution._replace(scale=scale)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def _fit_by(self, learn, X, y, **metadata):
-        """Keep what ``learn(progress)`` finds, a `Solution`; X and y are for callbacks."""
-        progress = Progress.of_fit(self, X, y, **metadata)
+    def _fit_by(self, learn, X, y, monitor=None, **metadata):
+        """Keep what ``learn(monitor)`` finds, a `Solution`; X and y are for callbacks.
+
+        A monitor that is given belongs to another estimator, which closes it.
+        """
+        own = Monitor.of_fit(self, X, y, **metadata) if monitor is None else None
         with compiling_announced(getattr(self, "verbose", 0)):
             self._check_params()
-            solution = learn(progress)
+            solution = learn(own or monitor)
             self._keep(solution)
-            progress.close()
+            if own is not None:
+                own.close()
             if solution.scale is not None:
                 warnings.warn(solution.scale, UserWarning, stacklevel=5)
             if solution.complaint is not None:
@@ -336,20 +340,24 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             )
         return chain
 
-    def _watcher(self, validation, on_prediction, progress, is_over=None):
-        """Make a watcher that scores the validation set, if there is one, and reports epochs."""
+    def _watch(self, monitor, validation, *, finish=None, **options):
+        """Tell a monitor what to watch: the validation set, if there is one, and `options`.
+
+        ``finish(tagger)`` returns the attributes of another estimator that this tagger, fitted,
+        stands in; by default there is none.
+        """
         validation_set, unseen = None, ()
         if any(part is not None for part in validation):
             found = read_validation_set(self._read_X_val, self.classes_, *validation)
             validation_set, unseen = found
         scoring = getattr(self, "scoring", None)
-        judge = None if scoring is None else Judge(self, scoring, unseen)
+        score = None if scoring is None else score_of_weights(self, scoring, unseen)
 
-        def on_epoch(history, chain):
-            stop = progress.report(history, lambda: weights_of(chain()))
-            return stop or (is_over is not None and is_over(history))
+        def attributes(chain):
+            return weights_of(chain) if finish is None else finish(self._with_chain(chain))
 
-        return Watcher(settings_of(Stopping, self), validation_set, on_prediction, on_epoch, judge)
+        options |= {"score": score, "attributes": attributes}
+        return monitor.watch(settings_of(Stopping, self), validation_set, **options)
 
     def _read_X_val(self, X_val):
         """Read X of a validation set; errors tell users of pipelines what else to try."""
@@ -365,6 +373,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 'transform_input=["X_val"], with metadata routing.'
             )
             raise error from None
+
+    def _with_chain(self, chain):
+        """Copy of this tagger with other weights."""
+        learnt = {name: value for name, value in vars(self).items() if name != "_state"}
+        tagger = with_attributes(self, learnt)
+        tagger._set_chain(chain)
+        return tagger
 
     def _keep(self, solution):
         self._set_chain(solution.chain)

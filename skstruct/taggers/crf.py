@@ -275,7 +275,7 @@ class CRFTagger(OnlineTagger):
     _reason = None
     _stored = {
         "_penalties": Numbers(2),
-        "_reason": Choice("bound", "gain", "watcher", "settled", "max_iter", None),
+        "_reason": Choice("bound", "gain", "monitor", "settled", "max_iter", None),
     }
 
     def __init__(
@@ -369,10 +369,10 @@ class CRFTagger(OnlineTagger):
             return None
         return super()._initial_chain()
 
-    def _watcher(self, validation, *others):
+    def _watch(self, monitor, validation, **options):
         if any(part is not None for part in validation):
             require(self.solver, "validation_set", "X_val and y_val")
-        return super()._watcher(validation, *others)
+        return super()._watch(monitor, validation, **options)
 
     def _keep(self, solution):
         self._forget(*_OF_SOLVERS)

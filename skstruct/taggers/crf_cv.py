@@ -270,11 +270,11 @@ class CRFTaggerCV(BaseTagger):
             draft._forget(*_LEARNT)
             draft.l2s_, draft.l1s_ = l2s, l1s
 
-            def learn(progress):
+            def learn(monitor):
                 whole, model = draft._search(X, y, sample_weight, params)
                 start = perf_counter()
-                watcher = draft._watcher((None,) * 3, None, progress)
-                solution = draft._learn_from(whole, model, None, watcher)
+                monitor = draft._watch(monitor, (None,) * 3)
+                solution = draft._learn_from(whole, model, None, monitor)
                 draft.refit_time_ = perf_counter() - start
                 return solution
 

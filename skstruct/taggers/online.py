@@ -14,6 +14,7 @@ from skstruct.input.formats import sorted_classes
 from skstruct.input.scale import warn_of_scale
 from skstruct.input.training_set import refuse_balanced
 from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SEEN, TOTAL, OnlineState
+from skstruct.learning.monitor import Monitor
 from skstruct.learning.online import (
     OnlineLearner,
     Settings,
@@ -28,7 +29,7 @@ from skstruct.taggers.scoring import SCORING
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import Array, Declaration, Either, Maybe, Record
 from skstruct.utils.messages import compiling_announced
-from skstruct.utils.progress import History, Progress, fit_context
+from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of
 
 
@@ -238,14 +239,14 @@ class OnlineTagger(BaseTagger):
             getattr(state.chain, name)[...] = getattr(allowed, name)
         # Models from files of other programs have no `n_iter_`.
         n_epochs = 1 + (0 if first_call else vars(self).get("n_iter_", 0))
-        history = History()
+        monitor = Monitor(self)
         random_state = check_random_state(learner.settings.random_state)
-        learner.run_epoch(training_set, state, random_state, history, n_epochs)
+        learner.run_epoch(training_set, state, random_state, monitor, n_epochs)
         # The norm has shown that the weights of features are finite.
         check_chain(without_features(state.chain), model.possible, n_epochs)
-        Progress(self).report(history)
+        monitor.report()
         self._forget(DERIVED, *self._learnt)
-        self._state, self.n_iter_, self.history_ = state, n_epochs, history.arrays()
+        self._state, self.n_iter_, self.history_ = state, n_epochs, monitor.arrays()
         return training_set
 
     def _keep(self, solution):
@@ -286,8 +287,8 @@ class OnlineTagger(BaseTagger):
     def _solver(self):
         return self._fit_online, None
 
-    def _fit_online(self, training_set, model, settings, start, watcher):
-        return self._learner(model).fit(training_set, start, watcher)
+    def _fit_online(self, training_set, model, settings, start, monitor):
+        return self._learner(model).fit(training_set, start, monitor)
 
 
 class SearchTagger(OnlineTagger):

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import short_repr
-from skstruct.utils.transaction import with_attributes
 
 # Constraint of the parameter; `scorer_of` refuses names that do not exist.
 SCORING = [str, callable, None]
@@ -48,8 +47,8 @@ def as_number(score):
     return float(score)
 
 
-class Judge:
-    """Score of weights on a validation set.
+def score_of_weights(tagger, scoring, unseen=()):
+    """Make a function that scores weights on a validation set.
 
     Parameters
     ----------
@@ -60,27 +59,25 @@ class Judge:
     unseen : list, default=()
         Labels of the validation set that no training sequence has, whose codes are -2, -3 and so
         on.
+
+    Returns
+    -------
+    score : callable
+        ``score(chain, data)`` scores a chain on a `TrainingSet`, the same one in each call.
     """
+    scorer, arguments, weights = scorer_of(tagger, scoring), [], {}
+    # Negative codes count from the end.
+    names = np.array([*tagger.classes_.tolist(), *reversed(unseen), None], dtype=object)
 
-    def __init__(self, tagger, scoring, unseen=()):
-        self._tagger, self._scorer = tagger, scorer_of(tagger, scoring)
-        # Negative codes count from the end.
-        self._labels = np.array([*tagger.classes_.tolist(), *reversed(unseen), None], dtype=object)
-        self._arguments = None
+    def score(chain, data):
+        if not arguments:
+            labels = np.split(names[data.labels], data.offsets[1:-1])
+            arguments.extend([_batch_of(data, tagger), [part.tolist() for part in labels]])
+            if takes_weights(scorer) and np.any(data.sample_weight != 1):
+                weights["sample_weight"] = data.sample_weight
+        return as_number(scorer(tagger._with_chain(chain), *arguments, **weights))
 
-    def __call__(self, chain, data):
-        """Score a chain on a `TrainingSet`, the same one in each call."""
-        if self._arguments is None:
-            labels = np.split(self._labels[data.labels], data.offsets[1:-1])
-            batch = _batch_of(data, self._tagger)
-            self._arguments = batch, [part.tolist() for part in labels]
-            self._weights = {}
-            if takes_weights(self._scorer) and np.any(data.sample_weight != 1):
-                self._weights = {"sample_weight": data.sample_weight}
-        learnt = {k: v for k, v in vars(self._tagger).items() if k != "_state"}
-        tagger = with_attributes(self._tagger, learnt)
-        tagger._set_chain(chain)
-        return as_number(self._scorer(tagger, *self._arguments, **self._weights))
+    return score
 
 
 def _batch_of(data, tagger):

@@ -1,70 +1,15 @@
-"""Progress of a fit: history, messages, and tasks for callbacks."""
+"""Callbacks of scikit-learn: tasks of a fit, and its epochs."""
 
-import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import wraps
 from importlib.util import find_spec
-from time import perf_counter
 
-import numpy as np
 from sklearn import config_context, get_config
 from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
-
-from skstruct.utils.messages import REMEDY, logger, overflowed, say
-
-
-class History(dict):
-    """Lists of numbers by name, with an entry for each epoch and the seconds since the start.
-
-    Parameters
-    ----------
-    earlier : dict of ndarray, default=None
-        Result of `arrays` of the history that this one continues.
-    remedy : str, default=REMEDY
-        What to do about numbers that overflow, apart from scaling.
-    """
-
-    def __init__(self, earlier=None, remedy=REMEDY):
-        super().__init__({name: values.tolist() for name, values in (earlier or {}).items()})
-        self._remedy = remedy
-        self._start = perf_counter() - self.get("time", [0.0])[-1]
-
-    def add(self, *, epoch, **values):
-        """Add an entry for an epoch.
-
-        Parameters
-        ----------
-        epoch : int
-            Its number.
-        **values : float or None
-            Numbers to record; None, which becomes NaN, where one is not known.
-
-        Raises
-        ------
-        ValueError
-            If a number is infinite or NaN: the fit has diverged. A bound may be infinite.
-        """
-        entry = {"epoch": epoch, "time": perf_counter() - self._start, **values}
-        for name, value in entry.items():
-            unknown = value is None or (name == "bound" and value == math.inf)
-            if not (unknown or math.isfinite(value)):
-                raise overflowed(epoch, self._remedy)
-            self.setdefault(name, []).append(math.nan if value is None else value)
-
-    def amend(self, **values):
-        """Add more values to the entry of the last epoch."""
-        for name, value in values.items():
-            self.setdefault(name, []).append(value)
-
-    def last(self):
-        return {name: values[-1] for name, values in self.items()}
-
-    def arrays(self):
-        return {name: np.asarray(values) for name, values in self.items()}
 
 
 def has_callbacks():
@@ -242,39 +187,6 @@ class FitTasks:
         )
 
 
-class EpochRelay:
-    """Callback that reports the epochs of an inner estimator to callbacks of the outer one.
-
-    Parameters
-    ----------
-    tasks : FitTasks
-        Tasks of the outer estimator.
-    attributes : callable
-        ``attributes(inner_estimator)`` returns a dict of the attributes that the outer estimator
-        would have if its fit stopped with this inner one.
-    """
-
-    def __init__(self, tasks, attributes):
-        self._tasks, self._attributes = tasks, attributes
-
-    def setup(self, estimator, context):
-        """Begin the first epoch."""
-        self._tasks.begin_epoch()
-
-    def teardown(self, estimator, context):
-        """Do nothing: the outer estimator ends its fit."""
-
-    def on_fit_task_begin(self, estimator, context):
-        """Do nothing: the end of an epoch begins the next."""
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        """Report an epoch that is over; return True if a callback asks to stop."""
-        # An epoch that was begun after the last one has no fitted estimator.
-        if context.task_name != "epoch" or fitted_estimator is None:
-            return False
-        return self._tasks.end_epoch(lambda: self._attributes(fitted_estimator))
-
-
 def as_one_task(fit):
     """Decorator, below `fit_context`, of a fit that is a single task for callbacks."""
 
@@ -310,157 +222,3 @@ def part_of_fit(context, estimator, of):
         context.call_on_fit_task_begin(estimator=of)
         yield
     context.call_on_fit_task_end(estimator=of)
-
-
-# Entries of the history from which the pace is taken.
-_RECENT = 10
-
-
-class Progress:
-    """Messages on a fit, an epoch at a time.
-
-    With ``verbose=1`` each epoch prints a line with the time elapsed and the time left, to which
-    ``verbose=2`` adds the numbers of the history. The logger "skstruct" gets both lines, at the
-    levels INFO and DEBUG, whether they are printed or not.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With the parameter `verbose`, and `max_iter` and `tol` if it has them. Where another
-        estimator learns by it, its attribute ``_title`` is the pair of what lines begin with and
-        what they count.
-    tasks : FitTasks, default=None
-        Tasks for callbacks.
-    max_iter : int, default=None
-        Largest number of epochs; None if unknown.
-    verbose : int, default=None
-        In place of the estimator's.
-    """
-
-    def __init__(self, estimator, tasks=None, max_iter=None, verbose=None):
-        title = type(estimator).__name__, "epoch"
-        self._name, self._unit = getattr(estimator, "_title", title)
-        self._verbose = int(getattr(estimator, "verbose", 0) if verbose is None else verbose)
-        self._tol = getattr(estimator, "tol", None)
-        self._max_iter = max_iter
-        self._tasks = tasks
-        self._last = None
-        if tasks is not None:
-            tasks.begin_epoch()
-
-    @classmethod
-    def of_fit(cls, estimator, X, y, **metadata):
-        """Progress of ``fit(X, y, **metadata)``, also reported to callbacks."""
-        max_iter = getattr(estimator, "max_iter", None)
-        return cls(estimator, FitTasks.of(estimator, X, y, max_iter or 0, **metadata), max_iter)
-
-    def report(self, history, attributes=dict):
-        """Report an epoch that is over.
-
-        Parameters
-        ----------
-        history : History
-            Its last entry belongs to the epoch.
-        attributes : callable
-            Returns a dict of the attributes that the estimator would have if it stopped now.
-
-        Returns
-        -------
-        stop : bool
-            True if a callback asks to stop.
-        """
-        epoch, elapsed = history["epoch"][-1], history["time"][-1]
-        self._last = epoch, elapsed
-        if self._verbose or logger.isEnabledFor(logging.INFO):
-            self._say(history)
-        # The first entry of a history may belong to the start.
-        if self._tasks is None or epoch == 0:
-            return False
-        return self._tasks.end_epoch(attributes)
-
-    def close(self):
-        """Report the end of the fit."""
-        if self._last is not None:
-            epoch, elapsed = self._last
-            unit = self._unit if epoch == 1 else f"{self._unit}s"
-            count = f"{epoch:,} {unit} in {duration(elapsed)}"
-            say(self._verbose, "%s: finished, %s", self._name, count)
-        if self._tasks is not None:
-            self._tasks.close()
-
-    def _say(self, history):
-        entry = history.last()
-        epoch, elapsed = entry.pop("epoch"), entry.pop("time")
-        width = len(f"{self._max_iter:,}") if self._max_iter else 1
-        line = f"{self._name}: {self._unit} {epoch:>{width},}"
-        if self._max_iter:
-            line += f" of {self._max_iter:,}"
-        line += f"  {duration(elapsed):>8} elapsed{self._time_left(history)}"
-        say(self._verbose == 1, "%s", line)
-        numbers = "".join(f"  {name} {number(value)}" for name, value in entry.items())
-        say(self._verbose > 1, "%s%s", line, numbers, level=logging.DEBUG)
-
-    def _time_left(self, history):
-        """Text about the time left; empty where nothing is known."""
-        times = history["time"]
-        n_recent = min(_RECENT, len(times) - 1)
-        # The first epoch may compile kernels, and says nothing about those to come.
-        if self._max_iter is None or n_recent == 0:
-            return ""
-        pace = (times[-1] - times[-1 - n_recent]) / n_recent
-        most = self._max_iter - history["epoch"][-1]
-        expected = epochs_to_gap(history, self._tol)
-        if expected is None or expected >= most:
-            return f"  at most {duration(pace * most):>8} left"
-        return f"  about {duration(pace * expected):>8} left"
-
-
-def epochs_to_gap(history, tol):
-    """Epochs until the gap is within the tolerance, extrapolated from the last ones.
-
-    Parameters
-    ----------
-    history : History
-        With the objective, and the gap or bound.
-    tol : float or None
-        Share of the objective at which the fit ends.
-
-    Returns
-    -------
-    n_epochs : float or None
-        None where the history has no gap, or it does not close.
-    """
-    names = [name for name in ("gap", "bound") if name in history]
-    if not (tol and names and "objective" in history):
-        return None
-    columns = zip(history["epoch"], history[names[0]], history["objective"], strict=True)
-    # Bounds fluctuate; the least so far never rises.
-    shares, least = [], math.inf
-    for epoch, gap, value in columns:
-        if 0 < gap < math.inf and value > 0:
-            least = min(least, gap / value)
-            shares.append((epoch, least))
-    if len(shares) < 3:
-        return None
-    (before, wide), (epoch, narrow) = shares[len(shares) // 2 - 1], shares[-1]
-    if narrow <= tol:
-        return 0.0
-    if narrow == wide:
-        return None
-    return math.log(narrow / tol) / math.log(wide / narrow) * (epoch - before)
-
-
-def duration(seconds):
-    """Format seconds: ``3.2 s``, ``4:05``, ``2:13:07``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def number(value):
-    """Format a value of a history, floats with six digits."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -48,8 +48,9 @@ from skstruct.dask.learning import learn as learn_from_parts
 from skstruct.dask.learning import start_from
 from skstruct.input.constraints import read_constraint
 from skstruct.inspection import explain_labelling
+from skstruct.learning.monitor import Monitor
 from skstruct.learning.online import cut_sequences
-from skstruct.learning.solver import Model, Watcher
+from skstruct.learning.solver import Model
 from skstruct.streams import fit_stream
 
 K, N_FEATURES = 3, 2
@@ -583,7 +584,7 @@ def learn_in_shards(tagger, X, y, n_shards, before=None):
     parts = cut(X, y, n_shards)
     tagger = clone(tagger)
     found = learn_from_parts(
-        tagger, OneProcess(), parts, vectorizer, None, Watcher, "float64", before
+        tagger, OneProcess(), parts, vectorizer, None, Monitor, "float64", before
     )
     tagger._keep(found)
     return SimpleNamespace(estimator_=tagger, classes_=tagger.classes_, vectorizer_=None)

@@ -33,6 +33,7 @@ from skstruct.chain.viterbi import viterbi
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.input.training_set import as_rows
 from skstruct.learning import online as learner
+from skstruct.learning.start import dual_free_epochs, stochastic_start
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, 
 
 def ascend(objective, l1, n_epochs=6):
     """Weights after some epochs of dual-free ascent."""
-    epochs = objective.dual_free_epochs(objective._memory(), l1)
+    epochs = dual_free_epochs(objective, objective.new_memory(), l1)
     return [theta for theta, *_ in islice(epochs, n_epochs)][-1]
 
 
@@ -186,7 +187,7 @@ def test_the_start_is_near_the_minimum(always_listed):
     assert 0 < objective.likelihood.edges.n_scores < 40
     zero = np.zeros(objective.size)
     minimum = minimize(lambda theta: evaluate(objective, theta), zero, jac=True).fun
-    value, _ = evaluate(objective, objective.stochastic_start())
+    value, _ = evaluate(objective, stochastic_start(objective))
     assert minimum <= value < 1.02 * minimum
     assert evaluate(objective, zero)[0] > 1.2 * minimum
 

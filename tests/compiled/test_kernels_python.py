@@ -50,6 +50,7 @@ from skstruct.learning.ascent import merge_changes
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
+from skstruct.learning.start import dual_free_epochs, stochastic_start
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.rerankers.descent import PerceptronReranker, TruncatedGradientReranker
 from skstruct.rerankers.vrda import VRDAReranker
@@ -75,7 +76,7 @@ def results():
     return {
         **taggers(),
         **partial_labels(),
-        **stochastic_start(),
+        **starts_of_crfs(),
         **few_sentences(),
         **stochastic_solvers(),
         **transition_features(),
@@ -191,7 +192,7 @@ def some_of(y):
     return [[None if t % 3 == 1 else label for t, label in enumerate(part)] for part in y]
 
 
-def stochastic_start():
+def starts_of_crfs():
     """Many sequences would be needed for the tagger to do this."""
     lengths, y = [n for n in LENGTHS if n], [label for part in labels() for label in part]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -199,13 +200,13 @@ def stochastic_start():
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
     objective = CRFObjective(data, 40, 20, l2=0.5)
-    epochs = objective.dual_free_epochs(objective._memory(), 0.2)
+    epochs = dual_free_epochs(objective, objective.new_memory(), 0.2)
     triples = CRFObjective(data._replace(labels=data.labels % 3), 40, 3, l2=0.5, order=2)
-    of_triples = triples.dual_free_epochs(triples._memory(), 0.2)
+    of_triples = dual_free_epochs(triples, triples.new_memory(), 0.2)
     return {
-        "crf-start": objective.stochastic_start(),
+        "crf-start": stochastic_start(objective),
         "crf-start-l1": [theta for theta, *_ in islice(epochs, 12)][-1],
-        "crf-start-triples": triples.stochastic_start(),
+        "crf-start-triples": stochastic_start(triples),
         "crf-start-triples-l1": [theta for theta, *_ in islice(of_triples, 12)][-1],
     }
 
@@ -244,8 +245,8 @@ def transition_features():
         codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
         data = packed_set(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
         objective = CRFObjective(data, 5, 4, 3, l2=0.5)
-        found[f"transitions-{kind}-crf-start"] = objective.stochastic_start()
-        epochs = objective.dual_free_epochs(objective._memory(), 0.2)
+        found[f"transitions-{kind}-crf-start"] = stochastic_start(objective)
+        epochs = dual_free_epochs(objective, objective.new_memory(), 0.2)
         found[f"transitions-{kind}-crf-start-l1"] = [theta for theta, *_ in islice(epochs, 3)][-1]
     return found
 
@@ -482,7 +483,7 @@ def listed_transitions():
         crf = CRFTagger(l2=0.5, tol=1e-10).fit(batch, y)
         found = {
             "listed-crf": crf.coef_,
-            **{f"listed-{name}": start for name, start in stochastic_start().items()},
+            **{f"listed-{name}": start for name, start in starts_of_crfs().items()},
             "listed-crf-proba": np.concatenate(crf.predict_proba(batch)),
             "listed-crf-labels": np.concatenate(crf.predict(batch)),
             "listed-crf-spans": np.array(

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skstruct import CRFTagger
 from skstruct.crfsuite import CRF, BaseTrainer, Trainer
 from skstruct.datasets import fetch_conll2002, load_addresses
-from skstruct.learning.objective import CRFObjective
+from skstruct.learning.start import dual_free_epochs
 
 SETTLED = "L-BFGS terminated as the objective has settled"
 LIMIT = "L-BFGS terminated with the maximum number of iterations"
@@ -164,14 +164,14 @@ def test_messages_tell_the_reason(addresses, capsys):
 
 
 def test_a_settled_start_is_the_mean_of_its_last_two_epochs(monkeypatch, addresses):
-    found, epochs = [], CRFObjective.dual_free_epochs
+    found = []
 
     def noted(objective, *args, **options):
-        for theta, *rest in epochs(objective, *args, **options):
+        for theta, *rest in dual_free_epochs(objective, *args, **options):
             found.append(objective.unpack(theta).transition.copy())
             yield theta, *rest
 
-    monkeypatch.setattr(CRFObjective, "dual_free_epochs", noted)
+    monkeypatch.setattr("skstruct.learning.proximal.dual_free_epochs", noted)
     crf = CRF(**LINE).fit(*addresses)
     assert crf.training_log_.stop_reason == SETTLED
     assert_allclose(crf.estimator_.transition_, (found[-1] + found[-2]) / 2, rtol=1e-12)
@@ -194,14 +194,14 @@ def test_option_of_the_tagger(addresses):
 @pytest.fixture
 def passes(monkeypatch):
     """List that grows by the estimated objective of each pass of the dual ascent."""
-    found, epochs = [], CRFObjective.dual_free_epochs
+    found = []
 
     def noted(objective, *args, **options):
-        for theta, estimate, distance in epochs(objective, *args, **options):
+        for theta, estimate, distance in dual_free_epochs(objective, *args, **options):
             found.append(estimate)
             yield theta, estimate, distance
 
-    monkeypatch.setattr(CRFObjective, "dual_free_epochs", noted)
+    monkeypatch.setattr("skstruct.learning.proximal.dual_free_epochs", noted)
     return found
 
 

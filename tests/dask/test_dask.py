@@ -39,9 +39,9 @@ from skstruct import (
 from skstruct.dask import DaskTagger
 from skstruct.dask.cluster import Cluster, DirectCalls
 from skstruct.dask.learning import learn
-from skstruct.learning.solver import Watcher
+from skstruct.learning.monitor import Monitor
 from skstruct.metrics import token_accuracy_score
-from skstruct.utils.progress import Progress, has_callbacks
+from skstruct.utils.progress import has_callbacks
 
 pytestmark = pytest.mark.slow
 
@@ -207,7 +207,7 @@ def test_online_learners(client, tagger):
     tagger = clone(tagger).set_params(max_iter=3, tol=None, random_state=0)
     found = DaskTagger(tagger, client=client).fit(*delayed_parts(X, Y)).estimator_
     expected, parts = clone(tagger), cut(X, Y, N_SHARDS)
-    expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
+    expected._keep(learn(expected, OneProcess(), parts, None, None, Monitor, "float64"))
     for name in LEARNT:
         assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     assert found.predict(X).tolist() == expected.predict(X).tolist()
@@ -440,7 +440,7 @@ def test_a_worker_killed_while_weights_are_mixed_changes_nothing(client, monkeyp
     found = DaskTagger(tagger, client=client).fit(*delayed_parts(X, Y)).estimator_
     assert taken == 3 * list(range(N_SHARDS))
     expected = clone(tagger)
-    expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
+    expected._keep(learn(expected, OneProcess(), parts, None, None, Monitor, "float64"))
     for name in LEARNT:
         assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
@@ -636,16 +636,16 @@ def test_a_checkpoint_survives_the_driver(client, tmp_path, monkeypatch, tagger,
     client.wait_for_workers(2, timeout=PATIENCE)
     path = tmp_path / "model.skops"
     tagger = clone(tagger).set_params(warm_start=True)
-    calls, report = [], Progress.report
+    calls, report = [], Monitor.report
 
-    def report_and_end(progress, history, attributes):
-        calls.append(history["epoch"][-1])
+    def report_and_end(monitor, learnt):
+        calls.append(monitor.history["epoch"][-1])
         if calls[-1] == epoch + 1:
             raise KeyboardInterrupt
-        return report(progress, history, attributes)
+        return report(monitor, learnt)
 
     model = DaskTagger(tagger, client=client, checkpoint=path, checkpoint_period=period)
-    monkeypatch.setattr(Progress, "report", report_and_end)
+    monkeypatch.setattr(Monitor, "report", report_and_end)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*delayed_parts(X, Y))
     monkeypatch.undo()

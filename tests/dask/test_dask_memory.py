@@ -14,7 +14,7 @@ from skstruct import CRFTagger, PerceptronTagger
 from skstruct.dask import DaskTagger, mixing, sums
 from skstruct.dask.cluster import Cluster
 from skstruct.dask.learning import learn
-from skstruct.learning.solver import Watcher
+from skstruct.learning.monitor import Monitor
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -35,7 +35,7 @@ def client():
 
 def learnt_here(parts, workers):
     tagger = clone(TAGGER)
-    tagger._keep(learn(tagger, workers, parts, None, None, Watcher, "float64"))
+    tagger._keep(learn(tagger, workers, parts, None, None, Monitor, "float64"))
     return tagger
 
 
@@ -145,7 +145,7 @@ def test_the_driver_adds_sums_a_few_at_a_time():
 
     def learnt(workers):
         tagger = CRFTagger(tol=1e-6)
-        tagger._keep(learn(tagger, workers, PARTS, None, None, Watcher, "float64"))
+        tagger._keep(learn(tagger, workers, PARTS, None, None, Monitor, "float64"))
         return tagger
 
     expected, found = learnt(OneProcess()), learnt(Watched())

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
 from skstruct.dask import mixing
 from skstruct.dask.learning import learn
-from skstruct.learning.solver import Stopping, Watcher, settings_of
+from skstruct.learning.monitor import Monitor, Stopping
+from skstruct.learning.solver import settings_of
 
 LEARNERS = {
     "perceptron": PerceptronTagger,
@@ -49,10 +50,10 @@ def learn_from_shards(tagger, parts):
     """Tagger that has learnt from pairs of X and y."""
     tagger = clone(tagger)
 
-    def watcher():
-        return Watcher(settings_of(Stopping, tagger))
+    def monitor():
+        return Monitor(stopping=settings_of(Stopping, tagger))
 
-    tagger._keep(learn(tagger, OneProcess(), parts, None, None, watcher, "float64"))
+    tagger._keep(learn(tagger, OneProcess(), parts, None, None, monitor, "float64"))
     return tagger
 
 
@@ -211,7 +212,7 @@ def test_shards_send_the_features_that_they_have_changed(average):
 
     tagger = PerceptronTagger(average=average, max_iter=2, random_state=0)
     x = weighed(X, own=True)
-    learn(tagger, Watched(), cut(x, Y, 3), None, None, Watcher, "float64")
+    learn(tagger, Watched(), cut(x, Y, 3), None, None, Monitor, "float64")
     assert len(sent) == 6
     for _, result in sent:
         assert len(result.chain.weights) == len(result.rows)

@@ -20,7 +20,8 @@ from skstruct import (
     TemplateVectorizer,
 )
 from skstruct.dask.learning import learn, start_from
-from skstruct.learning.solver import Stopping, Watcher, settings_of
+from skstruct.learning.monitor import Monitor, Stopping
+from skstruct.learning.solver import settings_of
 
 X, Y = labelled_sequences(40)
 
@@ -28,9 +29,9 @@ X, Y = labelled_sequences(40)
 def fit(tagger, X, y, before=None, *, vectorizer=None, n_shards=2):
     """What a `DaskTagger` has after a fit on shards in this process."""
     tagger, vectorizer = clone(tagger), None if vectorizer is None else clone(vectorizer)
-    watcher = partial(Watcher, settings_of(Stopping, tagger))
+    monitor = partial(Monitor, stopping=settings_of(Stopping, tagger))
     parts = cut(X, y, n_shards)
-    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, None, watcher, "float64", before))
+    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, None, monitor, "float64", before))
     return SimpleNamespace(estimator_=tagger, classes_=tagger.classes_, vectorizer_=vectorizer)
 
 

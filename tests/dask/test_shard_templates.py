@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, WordVectorizer
 from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import read
-from skstruct.learning.solver import Watcher
+from skstruct.learning.monitor import Monitor
 
 TEMPLATE = ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[0,1]", "U3:%x[1,0|suffix2]", "B"]
 
@@ -38,7 +38,7 @@ X, Y = tokens_and_labels()
 def learn_from_shards(tagger, vectorizer, parts):
     """Tagger and vectoriser that have learnt from pairs of X and y."""
     tagger, vectorizer = clone(tagger), clone(vectorizer)
-    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, None, Watcher, "float64"))
+    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, None, Monitor, "float64"))
     return tagger, vectorizer
 
 
@@ -133,7 +133,7 @@ def test_an_online_learner():
     batch = TemplateVectorizer(TEMPLATE).fit_transform(X)
     expected = clone(tagger)
     parts = cut(batch, Y, 3)
-    expected._keep(learn(expected, OneProcess(), parts, None, None, Watcher, "float64"))
+    expected._keep(learn(expected, OneProcess(), parts, None, None, Monitor, "float64"))
     assert_same_weights(found, expected, rtol=0, atol=0)
 
 

@@ -26,8 +26,9 @@ from skstruct.learning.layout import (
     restrict,
     sum_observed,
 )
+from skstruct.learning.monitor import Monitor
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.solver import Watcher
+from skstruct.learning.start import dual_free_epochs, stochastic_start
 from skstruct.utils.declared import unpack_strings
 from skstruct.utils.parallel import range_runner
 
@@ -37,7 +38,7 @@ LEARNT = ("classes_", "coef_", "transition_", "intercept_", "start_", "end_")
 def learn_from_shards(tagger, parts, *, vectorizer=None, classes=None, dtype="float64"):
     """Tagger that has learnt from pairs of X and y."""
     tagger = clone(tagger)
-    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, classes, Watcher, dtype))
+    tagger._keep(learn(tagger, OneProcess(), parts, vectorizer, classes, Monitor, dtype))
     return tagger
 
 
@@ -315,12 +316,12 @@ def test_sums_of_shards_are_those_of_the_whole(n_shards):
 @pytest.mark.parametrize("n_shards", [1, 4])
 def test_weights_of_the_start_are_conjugate_to_what_all_shards_remember(monkeypatch, n_shards, l1):
     # Otherwise the ascent has a larger penalty than the model.
-    monkeypatch.setattr("skstruct.learning.objective._L1_FACTOR", 0.0)
+    monkeypatch.setattr("skstruct.learning.start._L1_FACTOR", 0.0)
     X, y = numbers_and_labels()
     objective, shards = sharded(X, y, n_shards, l2=0.7)
-    states, free = shards._memory(), np.ones(objective.size)
+    states, free = shards.new_memory(), np.ones(objective.size)
     free[objective.vector.pinned] = 0.0
-    epochs, ascent = shards.dual_free_epochs(states, l1), shards._ascent(free, 0.7, l1, states)
+    epochs, ascent = dual_free_epochs(shards, states, l1), shards.ascent(free, 0.7, l1, states)
     vector = np.zeros(objective.size)
     theta = vector if l1 == 0 else np.zeros(objective.size)
     for _ in range(4):
@@ -350,7 +351,7 @@ def test_the_start_comes_near_the_minimum(n_shards):
     X, y = numbers_and_labels()
     minimum = CRFTagger(l2=2.0, tol=1e-9).fit(X, y).history_["objective"][-1]
     gradient = np.empty(objective.size)
-    theta = shards.stochastic_start()
+    theta = stochastic_start(shards)
     value = shards.value_and_gradient(theta, gradient, None)
     at_zero = shards.value_and_gradient(np.zeros(objective.size), gradient, None)
     assert minimum <= value < minimum + 0.2 * (at_zero - minimum)
@@ -375,7 +376,7 @@ def test_a_fit_goes_on_from_the_start(monkeypatch, l1):
 def test_no_start_where_a_shard_would_need_too_much_memory(monkeypatch):
     _, shards = sharded(*numbers_and_labels(), 2, l2=2.0)
     monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", 10)
-    assert shards.stochastic_start() is None
+    assert stochastic_start(shards) is None
 
 
 # Errors

@@ -26,7 +26,7 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.crfsuite import CRF
-from skstruct.utils.progress import History
+from skstruct.learning.monitor import Monitor
 
 TAGGERS = [
     CRFTagger(l2=0.5),
@@ -514,9 +514,9 @@ def interrupted(monkeypatch):
                 raise error("in the middle")
             original(self, epoch=epoch, **values)
 
-        original = History.add
+        original = Monitor.add
         with monkeypatch.context() as patch:
-            patch.setattr(History, "add", add)
+            patch.setattr(Monitor, "add", add)
             yield
 
     return context

@@ -24,8 +24,8 @@ from skstruct.compiled.jit import jit
 from skstruct.learning.ascent import draw_order, halve
 from skstruct.learning.layout import StateFeatures, lay_out, observe, state_scores
 from skstruct.learning.lbfgs import minimize_lbfgs
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
+from skstruct.learning.start import dual_free_epochs, stochastic_start
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
@@ -53,8 +53,8 @@ def minimum(objective):
 
 def epochs(objective, n_epochs):
     """Parameters after some epochs, what is remembered, and what was said of the last one."""
-    memory = objective._memory()
-    theta, *said = list(islice(objective.dual_free_epochs(memory), n_epochs))[-1]
+    memory = objective.new_memory()
+    theta, *said = list(islice(dual_free_epochs(objective, memory), n_epochs))[-1]
     return theta, memory, said
 
 
@@ -64,7 +64,7 @@ def epochs(objective, n_epochs):
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 2, 4, 3, 2] * 3, [3, 0, 2, 0, 1]])
 def test_epochs_are_those_of_the_plain_twin(monkeypatch, lengths, fit_intercept, values, l1):
     # Otherwise the ascent has a larger penalty than the model.
-    monkeypatch.setattr("skstruct.learning.objective._L1_FACTOR", 0.0)
+    monkeypatch.setattr("skstruct.learning.start._L1_FACTOR", 0.0)
     X, y = related_data(lengths, 3, 4)
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
@@ -73,9 +73,9 @@ def test_epochs_are_those_of_the_plain_twin(monkeypatch, lengths, fit_intercept,
     data = training_set(X, y, sample_weight)
     objective = make_objective(data, 4, 3, (0, True, True, fit_intercept), l2=0.3)
     twin = naive.DualFree(X, y, sample_weight / 0.3, naive.zero_weights(3, 4), l1 / 0.3)
-    memory, random_state = objective._memory(), np.random.RandomState(0)
+    memory, random_state = objective.new_memory(), np.random.RandomState(0)
     order = random_state.permutation(len(X))
-    for theta, value, distance in islice(objective.dual_free_epochs(memory, l1), 6):
+    for theta, value, distance in islice(dual_free_epochs(objective, memory, l1), 6):
         twin.epoch(order, fit_intercept)
         for found, part in zip(as_weights(objective.unpack(theta)), twin.weights, strict=True):
             assert_allclose(found, part, rtol=1e-5, atol=1e-6)
@@ -135,7 +135,9 @@ def test_epochs_come_to_the_minimum(options, l2):
     best = minimum(objective).value
     found = [
         (evaluate(objective, theta)[0], value, distance)
-        for theta, value, distance in islice(objective.dual_free_epochs(objective._memory()), 200)
+        for theta, value, distance in islice(
+            dual_free_epochs(objective, objective.new_memory()), 200
+        )
     ]
     assert np.all(np.array(found)[:, 0] >= best - 1e-9)
     reached, last_visited, distance = found[-1]
@@ -159,7 +161,7 @@ def test_sample_weights_are_repetitions():
 def test_a_start_without_penalty_has_some(l2):
     X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
     objective = make_objective(training_set(X, y), 6, 4, l2=l2)
-    theta = objective.stochastic_start()
+    theta = stochastic_start(objective)
     value, _ = evaluate(objective, theta)
     assert value < 0.9 * evaluate(objective, np.zeros(objective.size))[0]
 
@@ -167,11 +169,11 @@ def test_a_start_without_penalty_has_some(l2):
 def test_no_start_where_it_takes_too_much_memory(monkeypatch):
     X, y = related_data([5, 3, 8])
     objective = make_objective(training_set(X, y), 6, 4)
-    needed = sum(part.nbytes for part in objective._memory()[:2])
+    needed = sum(part.nbytes for part in objective.new_memory()[:2])
     monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", needed - 1)
-    assert objective.stochastic_start() is None
+    assert stochastic_start(objective) is None
     monkeypatch.setattr("skstruct.learning.ascent._MOST_MEMORY", needed)
-    assert objective.stochastic_start() is not None
+    assert stochastic_start(objective) is not None
 
 
 @pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 3.0]])
@@ -195,23 +197,22 @@ def test_a_fit_does_not_go_on_from_a_start_that_is_worse_than_zero(monkeypatch, 
         starts.append(np.full(objective.size, bad))
         return starts[-1]
 
-    monkeypatch.setattr(CRFObjective, "stochastic_start", start)
+    monkeypatch.setattr("skstruct.learning.lbfgs.stochastic_start", start)
     with np.errstate(all="ignore"):
         tagger = CRFTagger(tol=1e-6).fit(X, y)
     assert len(starts) == 1
     assert_array_equal(tagger.coef_, plain.coef_)
 
 
-def with_distances(objective, shares):
-    """Ascent of `objective` that estimates these shares of the objective as its distances."""
-    ascent = objective.dual_free_epochs
+def with_distances(shares):
+    """Epochs that estimate these shares of the objective as its distances."""
 
-    def epochs(memory, l1=0.0, vector=None, run=None):
-        for (theta, value, _), share in zip(ascent(memory, l1, vector), shares, strict=False):
+    def epochs(objective, memory, l1=0.0, vector=None, run=None):
+        found = dual_free_epochs(objective, memory, l1, vector)
+        for (theta, value, _), share in zip(found, shares, strict=False):
             yield theta, value, share * value
 
-    objective.dual_free_epochs = epochs
-    return objective
+    return epochs
 
 
 @pytest.mark.parametrize(
@@ -231,12 +232,13 @@ def with_distances(objective, shares):
         (np.full(40, np.nan), 1),
     ],
 )
-def test_a_start_ends_where_it_is_near_or_slow(shares, n_epochs):
+def test_a_start_ends_where_it_is_near_or_slow(monkeypatch, shares, n_epochs):
     X, y = related_data([5, 3, 8, 1, 4, 6] * 10)
     objective = make_objective(training_set(X, y), 6, 4, l2=10.0)
-    epochs = objective.dual_free_epochs(objective._memory())
+    epochs = dual_free_epochs(objective, objective.new_memory())
     wanted = [theta.copy() for theta, _, _ in islice(epochs, n_epochs)][-1]
-    assert_array_equal(with_distances(objective, shares).stochastic_start(), wanted)
+    monkeypatch.setattr("skstruct.learning.start.dual_free_epochs", with_distances(shares))
+    assert_array_equal(stochastic_start(objective), wanted)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30))
@@ -326,9 +328,9 @@ def in_blocks(monkeypatch):
 def test_weights_of_two_threads_are_conjugate_to_what_is_remembered(in_blocks, options, l1):
     X, y = related_data([5, 3, 8, 1, 4, 6, 2] * 12)
     objective = make_objective(training_set(X, y), 6, 4, options, l2=2.0)
-    memory = objective._memory()
+    memory = objective.new_memory()
     with range_runner(objective.offsets, 2) as run:
-        epochs = objective.dual_free_epochs(memory, l1, run=run)
+        epochs = dual_free_epochs(objective, memory, l1, run=run)
         theta = [theta.copy() for theta, *_ in islice(epochs, 5)][-1]
     total = naive.zero_weights(4, 6)
     node = np.split(memory.node.astype(float), objective.offsets[1:-1])
@@ -350,7 +352,7 @@ def test_two_threads_come_to_the_minimum_with_the_same_bits(in_blocks, l1):
     for n_jobs in (1, 2, 2, 3):
         objective = make_objective(training_set(X, y), 6, 4, l2=2.0)
         with range_runner(objective.offsets, n_jobs) as run:
-            epochs = objective.dual_free_epochs(objective._memory(), l1, run=run)
+            epochs = dual_free_epochs(objective, objective.new_memory(), l1, run=run)
             theta = [theta.copy() for theta, *_ in islice(epochs, 60)][-1]
         found.append(theta)
     one, *two = found

@@ -45,6 +45,7 @@ from skstruct.input.constraints import check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
+from skstruct.learning.start import dual_free_epochs
 from skstruct.metrics import extract_chunks
 from skstruct.utils.parallel import range_runner
 
@@ -375,9 +376,9 @@ def test_dual_free_epochs_are_those_of_the_plain_twin():
     start.transition[~possible.transition] = -np.inf
     start.start[~possible.start] = -np.inf
     twin = naive.DualFree(X, y, np.ones(len(X)), start)
-    memory, random_state = objective._memory(), np.random.RandomState(0)
+    memory, random_state = objective.new_memory(), np.random.RandomState(0)
     order = random_state.permutation(len(X))
-    for theta, *_ in islice(objective.dual_free_epochs(memory), 4):
+    for theta, *_ in islice(dual_free_epochs(objective, memory), 4):
         assert np.isfinite(theta).all()
         twin.epoch(order)
         order = draw_order(memory.divergence, random_state)

@@ -18,7 +18,7 @@ from skstruct import (
     SequenceVectorizer,
     crfsuite,
 )
-from skstruct.learning.solver import Patience
+from skstruct.learning.monitor import Monitor, Stopping
 from skstruct.metrics import chunk_f1_score, chunk_f1_scorer, token_accuracy_scorer
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
@@ -176,7 +176,7 @@ def test_patience():
     for tol in (0.0, 0.1):
         rng = np.random.default_rng(0)
         merits = np.cumsum(rng.normal(0.02, 0.1, 60))
-        patience = Patience(tol, 4)
+        patience = Monitor(stopping=Stopping(tol=tol, n_iter_no_change=4))
         seen, over = [], None
         for epoch, merit in enumerate(merits):
             assert patience.is_best(merit) == (merit > max(seen, default=-np.inf))
@@ -185,7 +185,7 @@ def test_patience():
                 over = epoch
                 break
         assert over == stopping_epoch(merits, tol, 4) is not None
-    endless = Patience(None, 1)
+    endless = Monitor(stopping=Stopping(tol=None, n_iter_no_change=1))
     assert [endless.is_best(m) for m in (2.0, 1.0, 1.0, 3.0)] == [True, False, False, True]
     assert not endless.is_over
 
@@ -306,7 +306,7 @@ def test_a_fit_that_is_interrupted_changes_nothing(stopping, split, monkeypatch)
             raise KeyboardInterrupt
         return True
 
-    monkeypatch.setattr(Patience, "is_best", interrupt)
+    monkeypatch.setattr(Monitor, "is_best", interrupt)
     with pytest.raises(KeyboardInterrupt):
         stopping.fit(*train, **validation)
     assert stopping.__dict__ == before

@@ -30,6 +30,7 @@ from skstruct.input.training_set import as_rows
 from skstruct.inspection import check_fit
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.sdca import CRFDual
+from skstruct.learning.start import stochastic_start
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
@@ -296,7 +297,7 @@ def test_listed_transitions_give_the_value_of_the_matrix():
 def test_stochastic_start_is_near_the_minimum():
     X, y = make_data([3, 4, 2] * 20)
     objective = make_objective(X, y)
-    theta = objective.stochastic_start()
+    theta = stochastic_start(objective)
     value, _ = evaluate(objective, theta)
     weights = as_weights(objective.unpack(theta))
     assert_allclose(value, listed_objective(X, y, weights, 0.5))

@@ -7,7 +7,7 @@ import pytest
 from helpers.learners import RERANKERS, TAGGERS, groups_of_candidates, labelled_sequences
 
 from skstruct import CRFTagger, PerceptronTagger
-from skstruct.utils.progress import History, Progress, duration, epochs_to_gap
+from skstruct.learning.monitor import Monitor, Stopping, duration, epochs_to_gap
 
 LEARNERS = {**TAGGERS, **RERANKERS}
 LINE = re.compile(
@@ -34,12 +34,17 @@ def printed(capsys):
     return [line for line in lines if not line.startswith(("Compiling", "Marginals"))]
 
 
-def history_of(**columns):
-    history = History()
+def monitor_of(columns, tol=1e-3, **options):
+    """Monitor of a fit that has gone so far."""
+    monitor = Monitor(stopping=Stopping(tol=tol), **options)
     for k in range(len(columns["epoch"])):
-        history.add(**{name: values[k] for name, values in columns.items() if name != "time"})
-    history["time"][:] = columns["time"]
-    return history
+        monitor.add(**{name: values[k] for name, values in columns.items() if name != "time"})
+    monitor.history["time"][:] = columns["time"]
+    return monitor
+
+
+def history_of(**columns):
+    return monitor_of(columns).history
 
 
 # ----------------------------------------------------------------------------------------- lines
@@ -120,31 +125,25 @@ def test_partial_fit_counts_its_calls(capsys):
 
 def test_time_left_at_the_pace_of_late():
     """A first epoch that compiles for a minute says nothing about the next."""
-    history = history_of(epoch=[1, 2, 3], time=[60.0, 61.0, 62.0])
-    assert (
-        Progress(PerceptronTagger(), max_iter=10)
-        ._time_left(history)
-        .endswith("  at most    7.0 s left")
-    )
-    first = history_of(epoch=[1], time=[60.0])
-    assert Progress(PerceptronTagger(), max_iter=10)._time_left(first) == ""
+    monitor = monitor_of({"epoch": [1, 2, 3], "time": [60.0, 61.0, 62.0]}, max_iter=10)
+    assert monitor._time_left().endswith("  at most    7.0 s left")
+    assert monitor_of({"epoch": [1], "time": [60.0]}, max_iter=10)._time_left() == ""
 
 
 def test_time_left_of_a_gap_that_closes():
     """A gap that halves with every epoch has a hundredth of it left after log2(100) epochs."""
-    history = history_of(
-        epoch=list(range(1, 7)),
-        time=[2.0 * k for k in range(1, 7)],
-        objective=[1.0] * 6,
-        gap=[2.0**-k for k in range(6)],
-    )
-    assert epochs_to_gap(history, 2.0**-5 / 100) == pytest.approx(6.644, abs=1e-3)
-    left = Progress(CRFTagger(tol=2.0**-5 / 100), max_iter=1000)._time_left(history)
-    assert left == "  about   13.3 s left"
-    assert epochs_to_gap(history, 1.0) == 0.0
+    columns = {
+        "epoch": list(range(1, 7)),
+        "time": [2.0 * k for k in range(1, 7)],
+        "objective": [1.0] * 6,
+        "gap": [2.0**-k for k in range(6)],
+    }
+    monitor = monitor_of(columns, tol=2.0**-5 / 100, max_iter=1000)
+    assert epochs_to_gap(monitor.history, 2.0**-5 / 100) == pytest.approx(6.644, abs=1e-3)
+    assert monitor._time_left() == "  about   13.3 s left"
+    assert epochs_to_gap(monitor.history, 1.0) == 0.0
     # Not more than max_iter leaves.
-    left = Progress(CRFTagger(tol=1e-9), max_iter=8)._time_left(history)
-    assert left == "  at most    4.0 s left"
+    assert monitor_of(columns, tol=1e-9, max_iter=8)._time_left() == "  at most    4.0 s left"
 
 
 def test_no_guess_without_a_gap_that_closes():

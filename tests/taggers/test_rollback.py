@@ -15,9 +15,9 @@ from sklearn.base import clone
 from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
 from skstruct.chain.dense import Chain
 from skstruct.learning.epoch import N_PROGRESS, RATE, SCALE, SMALLEST_SCALE, OnlineState
+from skstruct.learning.monitor import Monitor
 from skstruct.learning.online import may_rescale
 from skstruct.taggers.prediction import LEARNT
-from skstruct.utils.progress import History
 
 LEARNERS = [
     PerceptronTagger(),
@@ -109,7 +109,7 @@ def test_an_interrupted_portion_leaves_no_trace(learner, data, monkeypatch):
             raise KeyboardInterrupt
 
         # Called when the weights have moved.
-        patched.setattr(History, "add", interrupt)
+        patched.setattr(Monitor, "add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             tagger.partial_fit(*data[4])
     assert vars(tagger) == attributes

@@ -33,8 +33,8 @@ from skstruct.crfsuite import CRF
 from skstruct.crfsuite.online import OnlineCRF
 from skstruct.crfsuite.trainer import Trainer
 from skstruct.learning import online
+from skstruct.learning.monitor import Monitor
 from skstruct.streams import fit_stream
-from skstruct.utils.progress import History
 
 SHORT = {"max_iter": 20, "random_state": 0}
 TAGGERS = {
@@ -596,14 +596,14 @@ def test_an_interrupt_need_not_wait_for_an_epoch_of_long_searches(kind, paramete
 
 
 def test_histories_have_finite_numbers():
-    history = History()
+    history = Monitor()
     history.add(epoch=1, objective=None, bound=math.inf, updates=np.int64(3))
     assert np.isnan(history.arrays()["objective"])
     assert np.isinf(history.arrays()["bound"])
     for entry in ({"objective": math.nan}, {"bound": math.nan}, {"bound": -math.inf}):
         for more in (entry, {"loss": np.float64(math.inf)}):
             with pytest.raises(ValueError, match="infinite or NaN in epoch 2: scale the features"):
-                History().add(epoch=2, **more)
+                Monitor().add(epoch=2, **more)
 
 
 # ------------------------------------------------------------------------------------- warm starts

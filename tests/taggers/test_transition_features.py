@@ -42,6 +42,7 @@ from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.online import cut_sequences
+from skstruct.learning.start import dual_free_epochs
 from skstruct.utils.parallel import range_runner
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -652,11 +653,11 @@ def test_dual_free_epochs_go_step_by_step(problem):
     batch, y, weight = batch[kept], [y[i] for i in kept], weight[kept]
     k = max(map(max, y)) + 1
     objective, model = make_objective((batch, y, weight, None), l2=0.7, every_pair=True)
-    w, memory, random_state = np.zeros(model.size), objective._memory(), np.random.RandomState(0)
+    w, memory, random_state = np.zeros(model.size), objective.new_memory(), np.random.RandomState(0)
     kept = [(np.zeros((len(g), k), "f4"), np.zeros((len(g) - 1, k, k), "f4")) for g in y]
     past = [{"divergence": 0.0, "share": 0.8} for _ in y]
     order = random_state.permutation(len(y))
-    for theta, *_ in islice(objective.dual_free_epochs(memory), 3):
+    for theta, *_ in islice(dual_free_epochs(objective, memory), 3):
         for i in order:
             x, edges = sequences_of(batch)[i]
             labellings, features = model.all_features(x, edges)

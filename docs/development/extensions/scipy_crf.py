@@ -12,7 +12,6 @@ from skstruct.learning.objective import CRFObjective
 from skstruct.learning.solver import Solution, not_converged, settings_of
 from skstruct.taggers.base import BaseTagger
 from skstruct.utils.parallel import range_runner
-from skstruct.utils.progress import History
 
 
 # solver: begin
@@ -25,14 +24,14 @@ class Settings(NamedTuple):
     n_jobs: int | None
 
 
-def solve(training_set, model, settings, start, watcher):
+def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
     size = model.n_features, model.n_labels
     objective = CRFObjective(
         training_set.effective(), *size, l2=settings.l2, possible=model.possible
     )
     theta = np.zeros(objective.size) if start is None else objective.pack(start)
-    history, numbers = History(), count(1)
+    numbers = count(1)
     with range_runner(objective.offsets, settings.n_jobs) as run:
 
         def value_and_gradient(theta):
@@ -40,8 +39,8 @@ def solve(training_set, model, settings, start, watcher):
             return objective.value_and_gradient(theta, gradient, run), gradient
 
         def note(intermediate_result):
-            history.add(epoch=next(numbers), objective=intermediate_result.fun)
-            if watcher.visit(lambda: objective.unpack(intermediate_result.x), history):
+            monitor.add(epoch=next(numbers), objective=intermediate_result.fun)
+            if monitor.visit(lambda: objective.unpack(intermediate_result.x)):
                 raise StopIteration
 
         options = {"maxiter": settings.max_iter, "ftol": settings.tol / 100, "gtol": 0.0}
@@ -54,8 +53,8 @@ def solve(training_set, model, settings, start, watcher):
         limits = settings.max_iter, "iterations"
         complaint = not_converged(found.nit, *limits, bound, found.fun, settings.tol)
     return Solution(
-        watcher.best or objective.unpack(found.x),
-        history.arrays(),
+        monitor.best or objective.unpack(found.x),
+        monitor.arrays(),
         found.nit,
         bound=bound,
         n_weights=objective.n_weights,
