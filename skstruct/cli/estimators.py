@@ -24,16 +24,6 @@ SPANS, CONFORMAL = AROUND = ("SpanTaggerCV", "ConformalTagger")
 ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, *AROUND)
 # The part of each of the latter that is a tagger.
 TAGGER_OF = {STACKED: "tagger__", **dict.fromkeys(AROUND, "estimator__")}
-# Classes whose parameters each option takes.
-_TAKEN = {"-p": (*TAGGERS, *RERANKERS), "-f": ("WordVectorizer", "TemplateVectorizer")}
-
-
-def option_of(parameter):
-    """Option that takes a parameter; None if none does."""
-    for option, names in _TAKEN.items():
-        if any(parameter in getattr(skstruct, name)._parameter_constraints for name in names):
-            return option
-    return None
 
 
 def make(name, parameters, option):

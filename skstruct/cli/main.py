@@ -16,16 +16,18 @@ from skstruct.cli.label_errors import label_errors
 from skstruct.cli.models import convert, export
 from skstruct.cli.options import did_you_mean, jobs_option
 from skstruct.cli.output import (
+    as_option,
     drop_unwritten,
+    in_one_line,
     plain_warnings,
     standard_output,
-    with_options,
     write_line,
 )
 from skstruct.cli.show import show
 from skstruct.cli.tag import tag
 from skstruct.cli.train import train
 from skstruct.compiled.rules import show_versions
+from skstruct.utils.messages import parameters_named
 
 
 @click.command(short_help="Compile kernels ahead of time.")
@@ -139,7 +141,7 @@ def main(arguments=None):
         gc.freeze()
     try:
         _occupy_standard_streams()
-        with plain_warnings():
+        with plain_warnings(), parameters_named(as_option):
             return skstruct.main(arguments, prog_name="skstruct", standalone_mode=False) or 0
     except (Exception, KeyboardInterrupt) as error:
         code, message = _classify(error)
@@ -158,7 +160,7 @@ def main(arguments=None):
 
 def _classify(error):
     """Exit code of an error, and its message; None if click has one of its own."""
-    text = with_options(str(error))
+    text = in_one_line(error)
     match error:
         case click.UsageError():
             return UNUSABLE, None

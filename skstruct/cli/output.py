@@ -4,34 +4,17 @@ import contextlib
 import errno
 import io
 import os
-import re
 import sys
 import time
 import warnings
 
 import click
 
-from skstruct.cli.estimators import option_of
 from skstruct.utils.files import os_errors_name
 
 _NAME = "standard output"
-# Parameters in Python that are options of the same name.
-_OPTIONS = (
-    *("encoding", "separator", "label", "columns", "comment", "scheme", "repair", "template"),
-    "sentence_column",
-)
-# What only Python has, and what the command says in its place.
-_PHRASES = {
-    "pass label=None to read tokens without labels": "a line has both",
-    " of skstruct.datasets.convert_labels": "",
-    "or leave constraint out": "or leave out -p constraint",
-    "or take the report as text": "or leave out --json",
-    "or another source": "or name another --scheme",
-    "or pass another source": "or pass another --scheme",
-}
-# Text in quotes, which stays as it is, or a parameter and its value.
-_QUOTED = r"""'[^']*'|"[^"]*\""""
-_PARAMETER = re.compile(rf"(?<![=\w])({_QUOTED})|(?<![\w.(])(\w+)=({_QUOTED}|-?\w+)")
+# Options with other names than the parameters in Python.
+_OPTIONS = {"constraint": "-p constraint", "output_dict": "--json", "source": "--scheme"}
 
 
 def write_line(text):
@@ -101,30 +84,25 @@ def drop_unwritten():
 def plain_warnings():
     """Context in which warnings are lines without a place in Python code."""
     before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {with_options(str(message))}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {in_one_line(message)}\n"
     try:
         yield
     finally:
         warnings.formatwarning = before
 
 
-def with_options(message):
-    """Message in one line that speaks of options, and not of Python's parameters."""
-    text = " ".join(message.split())
-    for phrase, said in _PHRASES.items():
-        text = text.replace(phrase, said)
-    return _PARAMETER.sub(_as_option, text)
+def in_one_line(message):
+    """Text of a message in one line."""
+    return " ".join(str(message).split())
 
 
-def _as_option(found):
-    """Text of an option in place of a parameter; anything else as it is."""
-    quoted, name, value = found.groups()
-    if quoted:
-        return quoted
-    plain = value.strip("'\"")
-    if name in _OPTIONS:
-        is_word = re.fullmatch(r"[\w.-]+", plain)
-        option = name.replace("_", "-")
-        return f"--{option} {plain}" if is_word else f"--{option} '{plain}'"
-    option = option_of(name)
-    return found[0] if option is None else f"{option} {name}={plain}"
+def as_option(name, *value):
+    """Name a parameter by the option that takes it, for `skstruct.utils.messages.given`."""
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    joint = "=" if option.startswith("-p") else " "
+    return joint.join([option, *(repr(part) if _is_odd(part) else str(part) for part in value)])
+
+
+def _is_odd(value):
+    """Return True for a value that a shell would not take as it is."""
+    return not all(char.isalnum() or char in "._-" for char in str(value))

@@ -17,7 +17,7 @@ from operator import itemgetter, methodcaller
 
 from skstruct.metrics.labels import check_lengths, sequences_of
 from skstruct.utils.files import not_in_encoding, write_whole
-from skstruct.utils.messages import DataError, check_choice, check_count, short_repr
+from skstruct.utils.messages import DataError, check_choice, check_count, given, short_repr
 from skstruct.utils.persistence import set_module
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -157,7 +157,7 @@ def _texts(pieces, encoding, name):
             number = n_lines + error.object.count(b"\n", 0, error.start) + 1
             remedy = "convert the file"
             if encoding:
-                remedy = f"pass encoding={_guess(error.object, n_lines)!r}, for example"
+                remedy = f"pass {given('encoding', _guess(error.object, n_lines))}, for example"
             raise not_in_encoding(error, f"{name}, line {number}", remedy) from error
         if text and not begun:
             text, begun = text.removeprefix(BYTE_ORDER_MARK), True
@@ -576,7 +576,7 @@ class TokenLines(dict):
         mark = None if self._separated else max(marks, key=line.count)
         if mark is None or mark not in line.strip(_BLANKS if mark == "\t" else None)[:-1]:
             return ""
-        return f"; pass separator={mark!r} for {marks[mark]}"
+        return f"; pass {given('separator', mark)} for {marks[mark]}"
 
     def _read_header(self, fields, line):
         """Return True for a line of names, by which columns are found."""
@@ -649,14 +649,15 @@ def _resolved(columns, label, sentence, width, where, advice):
                 f"{parameter} has {short_repr(column)}; a column is a whole number, from 0"
             )
         if not -width <= column < width:
-            raise ValueError(f"{where}: {_columns(width)}, so {parameter}={column} does not exist")
+            wanted = given(parameter, column)
+            raise ValueError(f"{where}: {_columns(width)}, so {wanted} does not exist")
         return column % width
 
     label_column = None if label is None else resolve(label, "label")
     sentence_column = None if sentence is None else resolve(sentence, "sentence_column")
     if sentence_column is not None and sentence_column == label_column:
         raise ValueError(
-            f"{where}: sentence_column={sentence} is the column of the label ({label})"
+            f"{where}: {given('sentence_column', sentence)} is the column of the label ({label})"
         )
     if columns is None:
         others = (label_column, sentence_column)
@@ -664,14 +665,15 @@ def _resolved(columns, label, sentence, width, where, advice):
         if not token_columns:
             raise ValueError(
                 f"{where}: {_columns(width)}, so either the token or the label is missing; "
-                f"pass label=None to read tokens without labels{advice}"
+                f"a line has both, unless label is None{advice}"
             )
         return label_column, token_columns, sentence_column, len(token_columns) == 1
     single = not isinstance(columns, Iterable)
     token_columns = [resolve(column, "columns") for column in ([columns] if single else columns)]
     if not token_columns or label_column in token_columns:
         raise ValueError(
-            f"columns={columns} must have at least one column, and not that of the label ({label})"
+            f"{given('columns', columns)} must have at least one column, and not the label's "
+            f"({label})"
         )
     return label_column, token_columns, sentence_column, single
 

@@ -21,7 +21,7 @@ from skstruct.input.schemes import (
 )
 from skstruct.metrics.chunks import extract_chunks
 from skstruct.metrics.labels import check_lengths, sequences_of
-from skstruct.utils.messages import DataError, check_choice, short_repr
+from skstruct.utils.messages import DataError, check_choice, given, short_repr
 from skstruct.utils.persistence import set_module
 
 _ALIGNMENTS = ("strict", "expand", "contract")
@@ -126,7 +126,7 @@ default="IOB2"
         if joins(labels, first, kind, scheme):
             raise ValueError(
                 f"The span {(start, end, kind)} would be outside of chunks, or one with the chunk "
-                f"before it, in scheme={scheme!r}: choose one with letters, such as 'IOB2'."
+                f"before it, in {given('scheme', scheme)}: choose one with letters, such as 'IOB2'."
             )
         write_chunk(labels, first, stop, kind, scheme)
         taken = stop
@@ -369,8 +369,8 @@ def convert_labels(y, *, source=None, target, repair="raise"):
         fact = (
             f"{y[i][t]!r} breaks the scheme {source!r}, or cannot be written in {target!r}; so do "
             f"{len(lost)} of {sum(map(len, y))} labels, in {len({i for i, _ in lost})} of {len(y)} "
-            "sequences. Pass repair='conlleval' to keep their chunks, repair='drop' to take them "
-            "as outside, or another source."
+            f"sequences. Pass {given('repair', 'conlleval')} to keep their chunks, "
+            f"{given('repair', 'drop')} to take them as outside, or another {given('source')}."
         )
         raise DataError.of(fact, i, t)
     return ConvertedLabels(converted, source, len(lost))
@@ -383,7 +383,9 @@ def _check_labels(y, source):
             if not belongs(label, source):
                 fault = "no string. Convert labels before unknown ones are put in."
                 if isinstance(label, str):
-                    fault = f"not a label of {source!r}. Correct it, or pass another source."
+                    fault = (
+                        f"not a label of {source!r}. Correct it, or pass another {given('source')}."
+                    )
                 raise DataError.of(f"{short_repr(label)} is {fault}", i, t)
 
 

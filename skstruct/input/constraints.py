@@ -25,12 +25,14 @@ from skstruct.input.schemes import (
     spelling_of,
 )
 from skstruct.matrices import read_only
-from skstruct.utils.messages import DataError, place, position, short_repr
+from skstruct.utils.messages import DataError, given, place, position, short_repr
 
 # The weights that may be minus infinity.
 WEIGHTS = ("transition", "start", "end")
 # Weights of a chain that `fit_intercept` stands for.
 BIASES = ("intercept", "start", "end")
+# Name of a constraint that is an array.
+_OF_ARRAY = "the constraint"
 # Most labels or places that a message lists.
 _SHOWN = 5
 
@@ -78,12 +80,12 @@ def read_constraint(constraint, classes):
             f"shape {(n_classes, n_classes)}."
         )
     anything = np.ones(n_classes, bool)
-    return Constraint(transition, anything, anything, "the constraint")
+    return Constraint(transition, anything, anything, _OF_ARRAY)
 
 
 def _read_scheme(scheme, classes):
     """Constraint of a scheme; a ValueError that lists the classes that are no labels of it."""
-    name, classes = f"constraint={scheme!r}", classes.tolist()
+    name, classes = given("constraint", scheme), classes.tolist()
     wrong = [label for label in classes if not belongs(label, scheme)]
     if not wrong:
         return Constraint(*allowed_labels(classes, scheme), name)
@@ -96,13 +98,15 @@ def _read_scheme(scheme, classes):
         raise ValueError(f"Class {wrong[0]!r} does not fit {name}. {spelling}")
     others = [s for s in SCHEMES if s != RUNS and all(belongs(label, s) for label in classes)]
     remedy = (
-        f"All are labels of constraint={others[0]!r}: pass it, or" if others else "Correct them, or"
+        f"All are labels of {given('constraint', others[0])}: pass it, or"
+        if others
+        else "Correct them, or"
     )
     raise ValueError(
         f"Class {wrong[0]!r} does not fit {name}, whose labels are O, and the letters "
         f"{', '.join(letters_in(scheme))}, alone or followed by '-' and a type. {len(wrong)} of "
         f"{len(classes)} classes do not fit: {_first_few(wrong, repr)}. {remedy} leave "
-        "constraint out."
+        f"out {given('constraint')}."
     )
 
 
@@ -195,16 +199,17 @@ def check_labelling(labels, offsets, classes, possible, *, known=False):
 
 def _remedy(labels, offsets, classes, possible):
     """Advice for labels that break a constraint."""
-    if not possible.name.startswith("constraint="):
-        return "Correct the labels, change the array, or leave constraint out."
+    if possible.name == _OF_ARRAY:
+        return f"Correct the labels, change the array, or leave out {given('constraint')}."
     names = classes.tolist()
     for scheme in SCHEMES[: SCHEMES.index(RUNS)]:
         belong = all(belongs(label, scheme) for label in names)
         if belong and not impossible(labels, offsets, _read_scheme(scheme, classes)):
-            return f"All labels fit constraint={scheme!r}: pass it, or leave constraint out."
+            fitting = given("constraint", scheme)
+            return f"All labels fit {fitting}: pass it, or leave out {given('constraint')}."
     return (
-        "No scheme fits all labels: repair='conlleval' of skstruct.datasets.convert_labels repairs "
-        "them; or leave constraint out."
+        "No scheme fits all labels: skstruct.datasets.convert_labels with "
+        f"{given('repair', 'conlleval')} repairs them; or leave out {given('constraint')}."
     )
 
 

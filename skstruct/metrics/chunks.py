@@ -32,7 +32,7 @@ from skstruct.metrics.labels import (
     stack_both,
     weigh_sequences,
 )
-from skstruct.utils.messages import check_choice, short_repr
+from skstruct.utils.messages import check_choice, given, short_repr
 from skstruct.utils.persistence import set_module
 
 _O, _B, _I, _E, _S = range(5)
@@ -159,7 +159,7 @@ def _encode(batch, scheme):
                 spelling = spelling_of({label for side in batch for label in side.labels})
                 tokens.fail(
                     tokens.labels.index(label),
-                    f"the labels of scheme={scheme!r} are {expected}"
+                    f"the labels of {given('scheme', scheme)} are {expected}"
                     f"{more if spelling is None else f'. {spelling}'.rstrip('.')}",
                 )
             parsed[label] = _role_and_type(label, scheme)

@@ -17,7 +17,7 @@ from skstruct.metrics.chunks import (
     pairs_of_chunks,
 )
 from skstruct.metrics.labels import sequence_accuracy_score, token_accuracy_score
-from skstruct.utils.messages import check_choice, short_repr
+from skstruct.utils.messages import check_choice, given, short_repr
 from skstruct.utils.persistence import set_module
 
 _AVERAGES = ("micro", "macro", "weighted")
@@ -299,7 +299,7 @@ def _as_dict(header, rows):
         if name in report:
             raise ValueError(
                 f"a dict has room for one row {name!r}, the name of a type and of all types "
-                "together: rename the type, or take the report as text"
+                f"together: rename the type, or leave out {given('output_dict')}"
             )
         report[name] = dict(zip(header, values, strict=True))
     return report

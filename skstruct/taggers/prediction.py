@@ -34,7 +34,7 @@ from skstruct.taggers.short import (
     search_few,
     weigh_few,
 )
-from skstruct.utils.messages import check_choice, check_count
+from skstruct.utils.messages import check_choice, check_count, given
 from skstruct.utils.persistence import set_module
 from skstruct.utils.transaction import refuse_arguments
 
@@ -374,7 +374,7 @@ class LinearChainMixin:
             raise ValueError(_OTHER_FIT)
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
-            possible = possible._replace(name=f"constraint={self.constraint!r}")
+            possible = possible._replace(name=given("constraint", self.constraint))
         if known is not None:
             _, known = encode_labels(known, batch, format, classes, name="known", partial=True)
             if possible is not None:

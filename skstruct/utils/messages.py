@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral
 from reprlib import Repr
 
@@ -92,6 +93,25 @@ class _ShortRepr(Repr):
 
 
 short_repr = _ShortRepr().repr
+
+
+# How a parameter, and its value if there is one, are named: as in Python, or as options.
+_naming = ContextVar("naming", default=lambda name, *value: "=".join([name, *map(repr, value)]))
+
+
+def given(name, *value):
+    """Parameter in a message, with its value or without, as who calls has to write it."""
+    return _naming.get()(name, *value)
+
+
+@contextmanager
+def parameters_named(by):
+    """Context in which `given` is the function ``by(name, *value)``."""
+    before = _naming.set(by)
+    try:
+        yield
+    finally:
+        _naming.reset(before)
 
 
 def position(offsets, row):

@@ -696,10 +696,10 @@ def test_messages_name_parameters_as_options_take_them(tmp_path):
     (tmp_path / "train.txt").write_text("l2=3 I-X\nb O\nc B-X\nd I-X\ne I-Y\nf I-X\ng B-X\n")
     told = fails("train", tmp_path / "train.txt", "-m", tmp_path / "m", "-p", "constraint=IOB2")
     assert told.endswith(
-        "fits all labels: --repair conlleval repairs them; or leave out -p constraint."
+        "convert_labels with --repair conlleval repairs them; or leave out -p constraint."
     )
     told = fails("train", tmp_path / "train.txt", "-m", tmp_path / "m", "--to-scheme", "BMES")
-    assert told.endswith("--repair drop to take them as outside, or name another --scheme.")
+    assert told.endswith("--repair drop to take them as outside, or another --scheme.")
     (tmp_path / "train.txt").write_text("l2=3 I-X\nl2=3 a b\n")
     told = fails("train", tmp_path / "train.txt", "-m", tmp_path / "m")
     assert told.rstrip().endswith(": 'l2=3 a b'")

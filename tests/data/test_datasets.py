@@ -204,7 +204,7 @@ def test_read_conll_says_what_is_wrong_and_where(column_file, content, options, 
 
 @pytest.mark.parametrize("columns", [[], 1, [0, 1], -1])
 def test_read_conll_refuses_columns_without_sense(columns):
-    with pytest.raises(ValueError, match="at least one column, and not that of the label"):
+    with pytest.raises(ValueError, match="at least one column, and not the label"):
         read_conll(io.StringIO("a x\n"), columns=columns)
 
 

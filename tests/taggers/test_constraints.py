@@ -202,7 +202,7 @@ def test_all_violations_are_counted(scheme, letters, data):
     else:
         assert "No scheme fits all labels: " in message
         assert "convert_labels" in message
-    assert message.endswith("or leave constraint out.")
+    assert message.endswith("or leave out constraint.")
 
 
 def test_what_the_message_advises():
