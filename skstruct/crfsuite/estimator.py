@@ -13,7 +13,7 @@ from skstruct.crfsuite.items import LabelLists, as_sequences, count_sequences, r
 from skstruct.crfsuite.model import ModelFile, tagger_to_bytes
 from skstruct.crfsuite.pickles import is_state_of_peer, read_state_of_peer
 from skstruct.crfsuite.tagger import Tagger
-from skstruct.crfsuite.trainer import UNIT, learn
+from skstruct.crfsuite.trainer import UNIT, close, learn
 from skstruct.learning.monitor import Monitor
 from skstruct.taggers.short import OWN, answer
 from skstruct.utils.declared import Maybe, Part, Strings
@@ -258,7 +258,7 @@ class CRF(CallbackSupport, Persistent, BaseEstimator):
         self._estimator, self._labels, self.training_log_ = learnt
         if self.model_filename is not None:
             write_whole(self.model_filename, self._bytes())
-        monitor.close()
+        close(monitor, self.training_log_, self.verbose)
 
     def predict(self, X) -> Any:
         """Predict label sequences.

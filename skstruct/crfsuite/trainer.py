@@ -44,7 +44,7 @@ def learn(params, X, y, X_dev=None, y_dev=None, monitor=None, name="Trainer"):
     X, y, X_dev, y_dev : object
         As in `CRF.fit`.
     monitor : Monitor, default=None
-        Of a `CRF`.
+        Of a `CRF`, which closes it.
     name : str, default="Trainer"
         Name of the class that the user has called, for messages; used without `monitor`.
 
@@ -57,8 +57,8 @@ def learn(params, X, y, X_dev=None, y_dev=None, monitor=None, name="Trainer"):
     log : TrainingLog
         Log of the training.
     """
-    estimator = make_estimator(params)
-    if monitor is None:
+    estimator, is_own = make_estimator(params), monitor is None
+    if is_own:
         limit, verbose = estimator.max_iter, estimator.verbose
         monitor = Monitor(name=name, unit=UNIT, max_iter=limit, verbose=verbose)
     y = as_label_lists(y, "y")
@@ -79,9 +79,17 @@ def learn(params, X, y, X_dev=None, y_dev=None, monitor=None, name="Trainer"):
     scores = [] if held_out is None else held_out.scores
     entries = list(log_entries(estimator.history_, n_weights, scores))
     reason = STOP_REASONS.get(getattr(estimator, "_reason", None), "")
-    if params.get("verbose") and reason:
-        print(reason)
-    return estimator, labels, TrainingLog(entries, n_weights, perf_counter() - start, reason)
+    log = TrainingLog(entries, n_weights, perf_counter() - start, reason)
+    if is_own:
+        close(monitor, log, params.get("verbose"))
+    return estimator, labels, log
+
+
+def close(monitor, log, verbose):
+    """Report the end of a training, and why it has ended."""
+    monitor.close()
+    if verbose and log.stop_reason:
+        print(log.stop_reason)
 
 
 def _fit(estimator, X, y, X_dev, y_dev, labels, monitor, how):

@@ -104,7 +104,7 @@ def test_what_a_fit_leaves(solver):
 def test_modules_of_solvers(solver):
     module = load(solver)
     assert set(module.Settings._fields) <= CRFTagger().get_params().keys()
-    names = ["training_set", "model", "settings", "start", "watcher"]
+    names = ["training_set", "model", "settings", "start", "monitor"]
     assert list(inspect.signature(module.solve).parameters) == names
 
 
