@@ -127,7 +127,11 @@ def test_other_schemes_are_refused(name, bad):
     ("scheme", "classes", "says"),
     [
         ("IOB2", ["B-A", "E-A", "O", "S-A"], "2 of 4 classes do not fit: 'E-A'; 'S-A'. All are "),
-        ("IOB2", ["B-A", "E-A", "O", "S-A"], "labels of constraint='IOBES': pass it, or leave con"),
+        (
+            "IOB2",
+            ["B-A", "E-A", "O", "S-A"],
+            "labels of constraint='IOBES': pass it, or leave out con",
+        ),
         ("IOBES", ["L-A", "U-A"], "2 of 2 classes do not fit: 'L-A'; 'U-A'. All are labels of con"),
         ("IOBES", ["L-A", "U-A"], "constraint='BILOU'"),
         (
@@ -135,7 +139,11 @@ def test_other_schemes_are_refused(name, bad):
             list("acdefgh"),
             "7 of 7 classes do not fit: 'a'; 'c'; 'd'; 'e'; 'f' and 2 more. ",
         ),
-        ("IOB1", ["X-A", "O"], "1 of 2 classes do not fit: 'X-A'. Correct them, or leave const"),
+        (
+            "IOB1",
+            ["X-A", "O"],
+            "1 of 2 classes do not fit: 'X-A'. Correct them, or leave out const",
+        ),
     ],
 )
 def test_all_classes_that_do_not_fit_the_scheme(scheme, classes, says):
@@ -213,14 +221,16 @@ def test_what_the_message_advises():
     CRFTagger(constraint="IOB1").fit(X, y)
     y[2] = ["B-q", "I-q", "O"]
     with pytest.raises(
-        ValueError, match=r"2 of 9, in 2 of 3 .*repair='conlleval' .*convert_labels"
+        ValueError, match=r"2 of 9, in 2 of 3 .*convert_labels with repair='conlleval'"
     ):
         CRFTagger(constraint="IOB2").fit(X, y)
     advised = {"source": "IOB2", "target": "IOB2", "repair": "conlleval"}
     converted = convert_labels(y, **advised).labels
     assert converted == [["O", "B-p", "I-p"], ["B-q", "O", "O"], ["B-q", "I-q", "O"]]
     CRFTagger(constraint="IOB2").fit(X, converted)
-    with pytest.raises(ValueError, match="Correct the labels, change the array, or leave const"):
+    with pytest.raises(
+        ValueError, match="Correct the labels, change the array, or leave out const"
+    ):
         CRFTagger(constraint=np.eye(4, dtype=bool)).fit(X, y)
     tagger = CRFTagger(constraint="IOB2").fit(X, converted)
     with pytest.raises(ValueError, match=r"1 of 2, in 1 of 3 .* pass None in their place"):
