@@ -1,10 +1,10 @@
 """
-Learn from wrong labels
-=======================
+Find wrong labels, or learn in spite of them
+============================================
 
 Annotators make mistakes, and labels projected from another source have more of them. This example
-replaces labels of the training data by random ones, and compares how well taggers still find the
-components of postal addresses.
+damages some labels and finds them again. Then it replaces more of them by random ones, and compares
+how well taggers still find the components of postal addresses.
 """
 
 # %%
@@ -21,7 +21,8 @@ from sklearn.model_selection import train_test_split
 
 from skstruct import AROWTagger, CRFTagger, PerceptronTagger, SequenceVectorizer
 from skstruct.datasets import load_addresses
-from skstruct.metrics import chunk_f1_score
+from skstruct.metrics import chunk_f1_score, extract_chunks
+from skstruct.model_selection import find_label_errors
 
 
 def features(tokens):
@@ -53,6 +54,46 @@ def with_wrong_labels(rows, share, seed):
 
 
 # %%
+# Find them
+# ---------
+# In 30 training addresses, a component gets the type of another one. Each address is tagged by a
+# tagger that has learnt from others, and the labels that this one doubts most come first.
+
+clean = [y[i] for i in train]
+damaged, places = [list(labels) for labels in clean], []
+rng = np.random.default_rng(0)
+kinds = sorted({label[2:] for label in labels if label != "O"})
+for i in rng.permutation(len(clean))[:30].tolist():
+    start, end, kind = extract_chunks(clean[i])[0]
+    other = rng.choice([name for name in kinds if name != kind])
+    damaged[i][start:end] = [f"{label[0]}-{other}" for label in clean[i][start:end]]
+    places.append(i)
+
+errors = find_label_errors(CRFTagger(), X[train], damaged)
+for n in (10, 20, 40):
+    found = len({error.sequence for error in errors[:n]} & set(places))
+    print(f"{found} of the 30 damaged addresses are among the first {n} of {len(errors)} records")
+
+fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+ax.axis("off")
+renderer = fig.canvas.get_renderer()
+for line, error in enumerate(errors[:10]):
+    x, tokens = 0.0, addresses[train[error.sequence]]
+    for t, token in enumerate(tokens):
+        inside = error.start <= t < error.end
+        color = ("tab:red" if error.sequence in places else "tab:orange") if inside else "black"
+        text = ax.text(x, 1 - 0.1 * line, token, color=color, va="top", transform=ax.transAxes)
+        box = text.get_window_extent(renderer).transformed(ax.transAxes.inverted())
+        x = box.x1 + 0.01
+    names = [" ".join(dict.fromkeys(a[2:] or a for a in x)) for x in error[3:5]]
+    change = f"{names[0]}, better {names[1]}? ({error.score:.3f})"
+    ax.text(
+        0.02, 0.955 - 0.1 * line, change, color="grey", size=8, va="top", transform=ax.transAxes
+    )
+ax.set_title("Labels in doubt: damaged ones are red, others orange", fontsize=10)
+plt.show()
+
+# %%
 # Learners
 # --------
 # AROW changes rare features much, and hardly those that many sequences have settled. A wrong label
@@ -71,7 +112,6 @@ taggers = {
     ),
 }
 shares = [0.0, 0.1, 0.2, 0.3]
-clean = [y[i] for i in train]
 f1 = {name: [] for name in taggers}
 for share in shares:
     y_train = with_wrong_labels(clean, share, seed=0)
