@@ -156,7 +156,8 @@ def as_dicts(tokens):
     is_pair = not isinstance(tokens[0], str) and len(tokens[0]) == 2
     if is_pair:
         return feature_dicts(tutorial_features, tokens)
-    return feature_dicts(word_features, [(token,) for token in tokens])
+    words = [token if isinstance(token, str) else token[0] for token in tokens]
+    return feature_dicts(word_features, [(word,) for word in words])
 
 
 def read(corpus, features, quick, limit):
