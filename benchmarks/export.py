@@ -255,14 +255,17 @@ def run_plan(corpus, features, tagger, parameters, every, limit, quick):
 
 
 def agreement_table(records):
-    """Table of finished plans."""
+    """Table of finished plans, of each the one of the most sentences."""
     head = [
         *("corpus", "features", "tagger", "sentences", "marginals of", "Python: labels differ"),
         *("node: labels differ", "of these unclear", "largest difference of a marginal"),
         "single precision: labels differ",
     ]
-    rows = []
+    largest, rows = {}, []
     for record in records:
+        name = json.dumps([record[entry] for entry in Agreement.names[:4]])
+        largest[name] = max(record, largest.get(name, record), key=lambda r: r["sentences"])
+    for record in largest.values():
         options = ", ".join(f"{k}={v}" for k, v in record["parameters"].items() if k != "max_iter")
         python, node, single = (
             record.get(name) for name in ("float64.py", "float64.mjs", "float32.mjs")
