@@ -16,6 +16,7 @@ from skstruct.features.clusters import WordClusters
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.features.embeddings import EmbeddingVectorizer
 from skstruct.features.rows import TokenTransformer
+from skstruct.features.scaling import VectorScaler
 from skstruct.features.statistics import LabelStatistics
 from skstruct.features.union import SequenceUnion
 from skstruct.rerankers.descent import PerceptronReranker, SGDReranker, TruncatedGradientReranker
@@ -61,6 +62,7 @@ __all__ = [
     "TokenTransformer",
     "TruncatedGradientReranker",
     "VRDAReranker",
+    "VectorScaler",
     "WordClusters",
     "WordVectorizer",
     "crfpp",

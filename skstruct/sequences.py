@@ -8,6 +8,16 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.blocks.dense import DenseBlock
+from skstruct.blocks.rows import (
+    Placed,
+    bytes_of_matrix,
+    pack_blocks,
+    stack_blocks,
+    stack_columns,
+    to_matrix,
+    unpack_blocks,
+)
 from skstruct.frames import FrameConversions, columns_of_sequences, is_frame, names_of
 from skstruct.matrices import (
     as_matrix,
@@ -79,6 +89,9 @@ class SequenceBatch(FrameConversions):
         Stacked rows.
     offsets : ndarray of shape (n_sequences + 1,), dtype int64
         Sequence boundaries.
+    blocks : tuple of (start, block)
+        Columns that every token has a number in, and the first column of each block: the matrix of
+        a dense batch, and the vectors of batches that `EmbeddingVectorizer` and `hstack` make.
     feature_names : ndarray of shape (n_features,) or None
         Names of the columns.
     transition_X : {ndarray, csr_matrix} of shape (n_rows, n_transition_features) or None
@@ -103,6 +116,9 @@ class SequenceBatch(FrameConversions):
     A zero is the same number whether a sparse matrix stores it or not: stored zeros are dropped,
     and duplicates are summed. Only feature dicts tell a feature that is zero from one that is not
     there, as CRFsuite does, and `SequenceVectorizer` keeps zeros.
+
+    Vectors are kept as they came, beside sparse columns, and `X` is made when it is asked for. It
+    is read-only then.
 
     Arrays can be changed later. So methods of batches, and estimators, check them at every call.
 
@@ -173,7 +189,55 @@ class SequenceBatch(FrameConversions):
         )
         return batch
 
+    @classmethod
+    def _of_blocks(cls, sparse, placed, offsets, feature_names=None, more=None):
+        """Batch of blocks beside sparse columns, whose matrix is made when it is asked for.
+
+        Parameters
+        ----------
+        sparse : csr_matrix or None
+            All columns of the batch, those of blocks empty; None if there are no others.
+        placed : tuple of Placed
+        offsets : array-like of shape (n_sequences + 1,)
+        feature_names : ndarray of shape (n_features,), default=None
+        more : dict, default=None
+            Attributes ``transition_X`` and ``keep_zeros``, by default None and False.
+        """
+        batch, n_rows = cls.__new__(cls), placed[0].block.n_rows
+        n_columns = max(p.columns.stop for p in placed) if sparse is None else sparse.shape[1]
+        vars(batch).update(
+            offsets=read_offsets(offsets, n_rows),
+            feature_names=feature_names,
+            _blocks=(sparse, placed, n_columns),
+            **({"transition_X": None, "keep_zeros": False} | (more or {})),
+        )
+        return batch
+
+    def _made_of_blocks(self):
+        """The matrix of a batch with blocks: read-only, so that no change of it is lost."""
+        X = to_matrix(*vars(self)["_blocks"])
+        for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+            array.flags.writeable = False
+        return vars(self).setdefault("X", X)
+
+    def _columns(self):
+        """Sparse columns, blocks and number of columns."""
+        found = vars(self).get("_blocks")
+        if found is not None:
+            return found
+        X = self.X
+        if sp.issparse(X):
+            return X, (), X.shape[1]
+        return None, (Placed(0, DenseBlock(X)),), X.shape[1]
+
+    @property
+    def blocks(self):
+        """Blocks of columns, tuple of (start, block)."""
+        return self._columns()[1]
+
     def __getattr__(self, name):
+        if name == "X" and "_blocks" in vars(self):
+            return self._made_of_blocks()
         loose = vars(self).get("_loose")
         if loose is None or name not in _MADE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -266,13 +330,19 @@ default=None
         observed = [b.transition_X for b in batches if b.transition_X is not None]
         if 0 < len(observed) < len(batches):
             raise ValueError("Batches with and without transition_X cannot be concatenated.")
-        return cls(
-            vstack([b.X for b in batches]),
-            to_offsets(np.concatenate([b.lengths for b in batches])),
-            feature_names=names,
-            transition_X=vstack(observed) if observed else None,
-            keep_zeros=any(b.keep_zeros for b in batches),
-        )
+        offsets = to_offsets(np.concatenate([b.lengths for b in batches]))
+        more = {
+            "transition_X": vstack(observed) if observed else None,
+            "keep_zeros": any(b.keep_zeros for b in batches),
+        }
+        if any(b._has_blocks for b in batches):
+            sparse, placed, n_columns = zip(*(b._columns() for b in batches), strict=True)
+            stacked = stack_blocks(placed)
+            alike = len({part is None for part in sparse}) == len(set(n_columns)) == 1
+            if stacked is not None and alike:
+                sparse = None if sparse[0] is None else vstack(sparse)
+                return cls._of_blocks(sparse, stacked, offsets, names, more)
+        return cls(vstack([b.X for b in batches]), offsets, feature_names=names, **more)
 
     @classmethod
     def hstack(cls, batches):
@@ -286,7 +356,8 @@ default=None
         Returns
         -------
         batch : SequenceBatch
-            Dense if all are, else sparse. With feature names if all have them.
+            Dense if all are, else sparse; vectors stay apart, in `blocks`. With feature names if
+            all have them.
 
         Raises
         ------
@@ -320,13 +391,17 @@ default=None
                 )
         names = [batch.feature_names for batch in batches]
         observed = [batch.transition_X for batch in batches if batch.transition_X is not None]
-        stacked = cls(
-            hstack([batch.X for batch in batches]),
-            offsets,
-            feature_names=None if any(n is None for n in names) else np.concatenate(names),
-            transition_X=hstack(observed) if observed else None,
-            keep_zeros=any(batch.keep_zeros for batch in batches),
-        )
+        feature_names = None if any(n is None for n in names) else np.concatenate(names)
+        more = {
+            "transition_X": hstack(observed) if observed else None,
+            "keep_zeros": any(batch.keep_zeros for batch in batches),
+        }
+        columns = [batch._columns() for batch in batches]
+        if any(placed for _, placed, _ in columns):
+            stacked = cls._of_blocks(*stack_columns(columns), offsets, feature_names, more)
+        else:
+            X = hstack([batch.X for batch in batches])
+            stacked = cls(X, offsets, feature_names=feature_names, **more)
         stacked.reads_labels = any(batch.reads_labels for batch in batches)
         return stacked
 
@@ -338,12 +413,15 @@ default=None
     @property
     def n_rows(self):
         """Number of rows of all sequences together."""
-        return self.X.shape[0]
+        found = vars(self).get("_blocks")
+        return self.X.shape[0] if found is None else found[1][0].block.n_rows
 
     @property
     def n_features(self):
         """Number of columns."""
         parts = vars(self)
+        if "_blocks" in parts:
+            return parts["_blocks"][-1]
         loose = parts.get("_loose")
         return self.X.shape[1] if loose is None or "X" in parts else loose[2]
 
@@ -360,7 +438,14 @@ default=None
     @property
     def dtype(self):
         """Dtype of the values."""
-        return self.X.dtype
+        sparse, placed, _ = self._columns()
+        parts = [] if sparse is None else [sparse.dtype]
+        return np.result_type(*parts, *(p.block.dtype for p in placed))
+
+    @property
+    def _has_blocks(self):
+        """True if the matrix is made of blocks when it is asked for."""
+        return "_blocks" in vars(self)
 
     def __len__(self):
         return self.offsets.shape[0] - 1
@@ -389,6 +474,11 @@ default=None
         transition_X = batch.transition_X
         if transition_X is not None:
             transition_X = transition_X * factor
+        if batch._has_blocks:
+            sparse, placed, _ = batch._columns()
+            placed = tuple(Placed(start, block.times(factor)) for start, block in placed)
+            sparse = None if sparse is None else sparse * factor
+            return batch._like_blocks(sparse, placed, batch.offsets, transition_X)
         return batch._like(batch.X * factor, batch.offsets, transition_X)
 
     __rmul__ = __mul__
@@ -423,9 +513,18 @@ default=None
 
     def _checked(self):
         """The same batch, checked again: its arrays may have been changed since it was made."""
+        if self._has_blocks:
+            sparse, placed, _ = self._columns()
+            if sparse is not None:
+                sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
+            for one in placed:
+                one.block.check()
+            return self._like_blocks(sparse, placed, self.offsets, self.transition_X)
         return self._like(self.X, self.offsets, self.transition_X)
 
     def _rows(self, i):
+        if self._has_blocks and "X" not in vars(self):
+            return self._take(np.array([i])).X
         rows = select_rows(self.X, slice(*self._offsets_of(i, i + 1)), place=self._place)
         return to_csr(rows, place=lambda token: (i, token)) if sp.issparse(rows) else rows
 
@@ -443,6 +542,12 @@ default=None
         if transition_X is not None:
             transition_X = self._as_transitions(transition_X)
             transition_X = select_rows(transition_X, rows, "transition_X", self._place)
+        if self._has_blocks:
+            sparse, placed, _ = self._columns()
+            if sparse is not None:
+                sparse = canonical(select_rows(sparse, rows, place=self._place), keep_zeros=True)
+            placed = tuple(Placed(start, block.take(rows)) for start, block in placed)
+            return self._like_blocks(sparse, placed, offsets, transition_X)
         return self._like(select_rows(self.X, rows, place=self._place), offsets, transition_X)
 
     def _like(self, X, offsets, transition_X):
@@ -456,10 +561,20 @@ default=None
         batch.reads_labels = self.reads_labels
         return batch
 
+    def _like_blocks(self, sparse, placed, offsets, transition_X):
+        more = {"transition_X": transition_X, "keep_zeros": self.keep_zeros}
+        batch = type(self)._of_blocks(sparse, placed, offsets, self.feature_names, more)
+        batch.reads_labels = self.reads_labels
+        return batch
+
     def __getstate__(self):
         batch = self._checked()
-        state = {
-            "matrix": pack_matrix(batch.X),
+        if batch._has_blocks:
+            sparse, placed, _ = batch._columns()
+            parts = {"matrix": pack_matrix(sparse), "blocks": pack_blocks(placed)}
+        else:
+            parts = {"matrix": pack_matrix(batch.X)}
+        state = parts | {
             "offsets": batch.offsets,
             "feature_names": pack_strings(batch.feature_names),
         }
@@ -469,8 +584,16 @@ default=None
 
     def __setstate__(self, state):
         try:
+            matrix = unpack_matrix(state["matrix"])
+            if "blocks" in state:
+                placed = unpack_blocks(state["blocks"])
+                matrix = None if matrix is None else canonical(matrix, keep_zeros=True)
+                vars(self).update(
+                    vars(_of_parts(type(self), matrix, placed, state)),
+                )
+                return
             self.__init__(
-                unpack_matrix(state["matrix"]),
+                matrix,
                 state["offsets"],
                 feature_names=unpack_strings(state["feature_names"]),
                 transition_X=unpack_matrix(state.get("transition_matrix")),
@@ -487,7 +610,31 @@ default=None
         counts = f"n_sequences={len(self)}, n_rows={self.n_rows}, n_features={self.n_features}"
         if self.transition_X is not None:
             counts += f", n_transition_features={self.n_transition_features}"
+        if self._has_blocks:
+            sparse, placed, _ = self._columns()
+            counts += f", blocks={[p.block for p in placed]}"
+            counts += f"; X takes {bytes_of_matrix(sparse, placed):,} bytes when asked for"
         return f"{type(self).__name__}({counts})"
+
+
+def _of_parts(cls, sparse, placed, state):
+    """Stored batch with blocks; a ValueError where its parts do not fit."""
+    names = unpack_strings(state["feature_names"])
+    n_rows, width = placed[0].block.n_rows, placed[-1].columns.stop
+    width = width if sparse is None else sparse.shape[1]
+    fits = all(p.block.n_rows == n_rows and 0 <= p.start <= p.columns.stop <= width for p in placed)
+    if not fits or (sparse is not None and sparse.shape[0] != n_rows):
+        raise ValueError("its blocks differ in rows, or have columns beyond the last.")
+    if names is not None and len(names) != width:
+        raise ValueError(f"feature_names has {len(names)} names for {width} columns.")
+    transition_X = unpack_matrix(state.get("transition_matrix"))
+    if transition_X is not None:
+        transition_X = canonical(as_matrix(transition_X, "transition_X"), "transition_X")
+        if transition_X.shape[0] != n_rows:
+            raise ValueError("transition_X has another number of rows.")
+    # Zeros that were to be dropped have not been stored.
+    more = {"transition_X": transition_X, "keep_zeros": stores_zeros(sparse)}
+    return cls._of_blocks(sparse, placed, state["offsets"], names, more)
 
 
 def _checked_batches(batches):

@@ -178,6 +178,8 @@ def _steps_of_others():
         yield _step(use_second_order, "CRFTagger", options)
     for name in _online():
         yield _step(use_second_order, name, {})
+    for dtype in (np.float64, np.float32):
+        yield _step(use_blocks, "CRFTagger", {}, dtype=dtype)
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
@@ -258,6 +260,21 @@ def use_second_order(name, options):
     known = _first_labels(labels)
     nbest = [tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")]
     return *learnt, tagger.predict(batch), tagger.predict(batch, known=known), *nbest
+
+
+def use_blocks(name, options, *, dtype):
+    """Fit a tagger to words, vectors of words and matrices side by side, and predict with it."""
+    words, labels = [["the", "cat"], ["a", "dog", "ran"]] * 3, [["O", "B-a"], ["O", "B-a", "O"]] * 3
+    vectors = {word: np.ones(2, dtype) for word in ("the", "cat", "dog")}
+    batch = skstruct.SequenceBatch.hstack(
+        [
+            skstruct.WordVectorizer().fit_transform(words),
+            skstruct.EmbeddingVectorizer(vectors).fit_transform(words),
+            skstruct.SequenceBatch.from_sequences([np.ones((len(s), 3), dtype) for s in words]),
+        ]
+    )
+    tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
+    return tagger, tagger.predict(batch)
 
 
 def predict(name, options, *, method, known=False, **data):

@@ -16,6 +16,9 @@ class Rows(NamedTuple):
     indices: np.ndarray  # (nnz,) int32
     data: np.ndarray  # (nnz,) values, or (0,) when all are one
 
+    # Blocks of vectors beside them (`skstruct.blocks`).
+    placed = ()
+
     def sets(self):
         return (self,)
 
@@ -31,6 +34,8 @@ class TransitionRows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     transitions: Rows  # rows of first tokens are never read
+
+    placed = ()
 
     def sets(self):
         return Rows(*self[:-1]), self.transitions

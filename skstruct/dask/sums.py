@@ -59,6 +59,9 @@ class ShardedLikelihood:
         Those of `workers`.
     """
 
+    # Shards have sparse columns in place of blocks.
+    blocks = ()
+
     def __init__(
         self, workers, training_sets, numbers, layout, vector, partial, dtype, cost=NO_COST
     ):

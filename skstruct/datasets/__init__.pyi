@@ -19,6 +19,7 @@ from skstruct.datasets.spans import (
     labels_to_spans,
     spans_to_labels,
 )
+from skstruct.datasets.vectors import read_vectors
 
 __all__ = [
     "ConvertedLabels",
@@ -39,6 +40,7 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_features",
+    "read_vectors",
     "spans_to_labels",
     "write_annotations",
     "write_conll",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
+from functools import lru_cache
+from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.blocks.looked_up import LookedUpBlock
+from skstruct.blocks.rows import Placed
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.columns import normalized, read_words
+from skstruct.features.scaling import scale_of
+from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.declared import Count
+from skstruct.utils.declared import Array, Count, Maybe, Number
 from skstruct.utils.messages import check_float_dtype, short_repr
 from skstruct.utils.persistence import set_module
 
@@ -22,18 +27,19 @@ _FARTHEST = 1000
 
 @set_module("skstruct")
 class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
-    """Turn sequences of tokens into a batch of their word vectors.
+    r"""Turn sequences of tokens into a batch of their word vectors.
 
     A token is a string, a tuple or list of columns, or a dict. Each distinct word is looked up
-    once. Words without a vector get zeros. A vector that is not finite, or differs in length from
-    the others, raises an error that names the word.
+    once. A vector that is not finite, or differs in length from the others, raises an error that
+    names the word.
 
     Parameters
     ----------
     vectors : mapping
-        The vector of each word: a dict, or anything else with ``word in vectors`` and
-        ``vectors[word]``, such as gensim's ``KeyedVectors``. It is never changed, and clones of
-        the estimator share it.
+        The vector of each word: a dict, such as `skstruct.datasets.read_vectors` returns, or
+        anything else with ``word in vectors`` and ``vectors[word]``, such as gensim's
+        ``KeyedVectors``. Of spaCy, ``nlp.vocab.vectors``, also in the mode "floret". It is never
+        changed, and clones of the estimator share it.
     column : int or str, default=0
         Position of the word in a token: the column of a tuple or list, counted from 0, or the key
         of a dict. A token that is a string has one column, the word, and no keys.
@@ -42,13 +48,25 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     offsets : sequence of int, default=(0,)
         Positions, relative to the token, of the words whose vectors it gets: ``(-1, 0, 1)``
         includes both neighbours. Positions outside of the sequence get zeros.
-    dtype : {np.float64, np.float32}, default=np.float64
-        Type of the values.
+    unknown : {"zeros", "mean"} or callable, default="zeros"
+        Vector of words that have none: zeros, the mean of the distinct words of the training X that
+        have one, or what a function returns for the word. Neither depends on what else is
+        transformed.
+    scale : {"auto"} or float, default="auto"
+        Factor of all values. The larger it is, the weaker the penalty of a tagger on their weights.
+        "auto" is :math:`\sqrt{2 / m}`, where :math:`m` is the mean squared length of the vectors of
+        the training tokens, as of `VectorScaler`.
+    dtype : {np.float64, np.float32}, default=None
+        Type of the values. By default, that of the vectors, or float64 if they are no floats.
 
     Attributes
     ----------
     n_dimensions_ : int
         Length of the vectors.
+    scale_ : float
+        Factor of all values.
+    unknown_vector_ : ndarray of shape (n_dimensions_,)
+        Vector of unknown words with ``unknown="mean"``, before it is scaled; else None.
     feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if sequences are data frames.
 
@@ -61,10 +79,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     --------
     >>> from skstruct import EmbeddingVectorizer
     >>> vectors = {"the": [0.1, 0.9], "cat": [0.8, 0.1]}
-    >>> vectorizer = EmbeddingVectorizer(vectors, normalize=str.lower)
+    >>> vectorizer = EmbeddingVectorizer(vectors, normalize=str.lower, scale=1)
     >>> batch = vectorizer.fit_transform([["The", "cat"], ["axolotl"]])
-    >>> batch
-    SequenceBatch(n_sequences=2, n_rows=3, n_features=2)
+    >>> batch.blocks
+    (Placed(start=0, block=LookedUpBlock(3 x 2, 2 vectors)),)
     >>> batch.X
     array([[0.1, 0.9],
            [0.8, 0.1],
@@ -76,26 +94,44 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         "column": [Integral, str],
         "normalize": [callable, None],
         "offsets": ["array-like"],
+        "unknown": [StrOptions({"zeros", "mean"}), callable],
+        "scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "dtype": "no_validation",
     }
 
-    _stored: ClassVar[dict] = {"n_dimensions_": Count(1)}
+    _stored: ClassVar[dict] = {
+        "n_dimensions_": Count(1),
+        "scale_": Number(),
+        "unknown_vector_": Maybe(Array(np.float64, ("n_dimensions_",))),
+    }
 
     def __init__(
-        self, vectors, *, column=0, normalize=None, offsets=(0,), dtype=np.float64
+        self,
+        vectors,
+        *,
+        column=0,
+        normalize=None,
+        offsets=(0,),
+        unknown="zeros",
+        scale="auto",
+        dtype=None,
     ) -> None:
         self.vectors = vectors
         self.column = column
         self.normalize = normalize
         self.offsets = offsets
+        self.unknown = unknown
+        self.scale = scale
         self.dtype = dtype
 
     def _fit(self, X):
-        """Learn the length of the vectors; return the batch."""
-        rows, bounds, names = self._vectorize(X, None)
+        """Learn length and scale of the vectors, and that of unknown words; return the batch."""
+        block, bounds, names, mean = self._vectorize(X, None)
         keep_names_in(self, names)
-        self.n_dimensions_ = rows.shape[1] // len(self._checked_offsets())
-        return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
+        self.unknown_vector_ = mean
+        self.n_dimensions_ = block.table.shape[1]
+        self.scale_ = scale_of(block) if self.scale == "auto" else float(self.scale)
+        return self._to_batch(block, bounds)
 
     def transform(self, X) -> SequenceBatch:
         """Look up the vectors.
@@ -108,7 +144,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         Returns
         -------
         batch : SequenceBatch
-            Dense, one row for each token.
+            One row for each token. Each distinct vector is kept once, and `X` is made when it is
+            asked for.
 
         Raises
         ------
@@ -117,8 +154,12 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             or a token is invalid.
         """
         check_is_fitted(self)
-        rows, bounds, _ = self._vectorize(X, self.n_dimensions_, names_in(self))
-        return SequenceBatch(rows, bounds, feature_names=self.get_feature_names_out())
+        block, bounds, *_ = self._vectorize(X, self.n_dimensions_, names_in(self))
+        return self._to_batch(block, bounds)
+
+    def _to_batch(self, block, bounds):
+        placed = (Placed(0, block.times(self.scale_)),)
+        return SequenceBatch._of_blocks(None, placed, bounds, self._names())
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: ``vector:0``, ...; of neighbours ``vector[-1]:0``, ...
@@ -133,57 +174,67 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         names : ndarray of shape (n_features,), dtype object
         """
         check_is_fitted(self)
-        names = [
-            f"vector[{offset}]:{place}" if offset else f"vector:{place}"
-            for offset in self._checked_offsets()
-            for place in range(self.n_dimensions_)
-        ]
-        return np.array(names, dtype=object)
+        return self._names().copy()
+
+    def _names(self):
+        return _names_of(tuple(self._checked_offsets()), self.n_dimensions_)
 
     def _vectorize(self, X, n_dimensions, names=None):
-        """Matrix of the vectors of all tokens, offsets, and names of columns of data frames."""
-        offsets, dtype = self._checked_offsets(), check_float_dtype(self.dtype)
+        """Block of the vectors of all tokens, offsets, names of columns of frames, and the mean."""
+        offsets, dtype = self._checked_offsets(), self.dtype
+        dtype = None if dtype is None else check_float_dtype(dtype)
         words, codes, bounds, names = read_words(X, self.column, names)
-        table = self._look_up(words, n_dimensions, dtype)
-        n_dimensions = table.shape[1]
-        vectors = np.zeros((len(codes), len(offsets) * n_dimensions), dtype)
+        table, number_of, mean = self._look_up(words, n_dimensions, dtype)
+        numbers = np.full((len(codes), len(offsets)), -1, np.int32)
         rows, lengths = np.arange(len(codes)), np.diff(bounds)
         first, end = np.repeat(bounds[:-1], lengths), np.repeat(bounds[1:], lengths)
-        for number, offset in enumerate(offsets):
+        for place, offset in enumerate(offsets):
             inside = (first <= rows + offset) & (rows + offset < end)
-            columns = slice(number * n_dimensions, (number + 1) * n_dimensions)
-            vectors[inside, columns] = table[codes[rows[inside] + offset]]
-        return vectors, bounds, names
+            numbers[inside, place] = number_of[codes[rows[inside] + offset]]
+        return LookedUpBlock(table, numbers), bounds, names, mean
 
     def _look_up(self, words, n_dimensions, dtype):
-        """Matrix of the vectors of words, with zeros for words without a vector."""
+        """Table of the vectors of words, the number of each word's row, -1 for zeros, and the mean.
+
+        The mean, that of unknown words, is that of the first table.
+        """
         if isinstance(self.vectors, (str, list, tuple, np.ndarray)):
             raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
+        mapping, is_fitted = _by_words(self.vectors), n_dimensions is not None
         words = normalized(words, self.normalize, as_strings=False)
-        table = np.zeros((len(words), n_dimensions or 0), dtype)
-        for number, word in enumerate(words):
-            if word not in self.vectors:
-                continue
-            vector = np.asarray(self.vectors[word])
-            if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
-                raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
-            if table.shape[1] == 0:
-                table = np.zeros((len(words), len(vector)), dtype)
-            if len(vector) != table.shape[1]:
-                raise ValueError(
-                    f"The vector of {word!r} has {len(vector)} numbers, but others have "
-                    f"{table.shape[1]}."
-                )
-            table[number] = vector
-        for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
-            raise ValueError(
-                f"The vector of {words[number]!r} has NaN or infinite values as {dtype}."
-            )
-        if table.shape[1] == 0:
+        number_of, found, vectors = np.full(len(words), -1, np.int32), {}, []
+        for place, word in enumerate(words):
+            if word not in found:
+                found[word] = -1
+                # A mapping need not have `get`.
+                vector = mapping[word] if word in mapping else self._vector_of_unknown(word)
+                if vector is not None:
+                    found[word] = len(vectors)
+                    vectors.append(_checked_vector(word, vector, n_dimensions))
+                    n_dimensions = len(vectors[-1])
+            number_of[place] = found[word]
+        if n_dimensions is None:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
-        return table
+        table = _stacked(found, vectors, n_dimensions, dtype)
+        mean = vars(self).get("unknown_vector_") if is_fitted else None
+        if self.unknown == "mean":
+            mean = table.mean(axis=0, dtype=np.float64) if mean is None else mean
+            number_of[number_of < 0] = len(table)
+            table = np.concatenate([table, mean[None].astype(table.dtype)])
+        return table, number_of, mean
+
+    def _vector_of_unknown(self, word):
+        """What a function says about a word without a vector; None without one."""
+        if not callable(self.unknown):
+            return None
+        try:
+            return self.unknown(word)
+        except Exception as error:
+            raise ValueError(
+                f"unknown raised {type(error).__name__}: {error}, for the word {word!r}."
+            ) from error
 
     def _checked_offsets(self):
         offsets = list(self.offsets)
@@ -211,3 +262,62 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+# Hundreds of names would take most of the time of a sentence.
+@lru_cache(maxsize=16)
+def _names_of(offsets, n_dimensions):
+    """Names of the columns, read-only."""
+    names = [
+        f"vector[{offset}]:{place}" if offset else f"vector:{place}"
+        for offset in offsets
+        for place in range(n_dimensions)
+    ]
+    return read_only(np.array(names, dtype=object))
+
+
+class _OfHashes:
+    """spaCy's vectors by words: their keys are hashes, of which ``strings`` has the words."""
+
+    def __init__(self, vectors):
+        self._vectors, self._key_of = vectors, vectors.strings.__getitem__
+
+    def __contains__(self, word):
+        return isinstance(word, str) and self._key_of(word) in self._vectors
+
+    def __getitem__(self, word):
+        return self._vectors[self._key_of(word)]
+
+
+def _by_words(vectors):
+    """Mapping of vectors whose keys are words."""
+    # With mode "floret", spaCy's vectors take words, and have a vector for each.
+    is_spacys = getattr(vectors, "mode", None) == "default" and hasattr(vectors, "strings")
+    return _OfHashes(vectors) if is_spacys else vectors
+
+
+def _stacked(found, vectors, n_dimensions, dtype):
+    """Table of vectors; a ValueError that names the word if one is not finite."""
+    if dtype is None:
+        types = {vector.dtype for vector in vectors}
+        dtype = np.float32 if types <= {np.dtype(np.float32), np.dtype(np.float16)} else float
+    table = np.empty((len(vectors), n_dimensions), dtype)
+    with np.errstate(over="ignore"):
+        for row, vector in zip(table, vectors, strict=True):
+            row[:] = vector
+    for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
+        word = next(word for word, place in found.items() if place == number)
+        raise ValueError(f"The vector of {word!r} has NaN or infinite values as {table.dtype}.")
+    return table
+
+
+def _checked_vector(word, vector, n_dimensions):
+    """A vector as an array; a ValueError if it is none, or differs in length from others."""
+    vector = np.asarray(vector)
+    if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
+        raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
+    if n_dimensions is not None and len(vector) != n_dimensions:
+        raise ValueError(
+            f"The vector of {word!r} has {len(vector)} numbers, but others have {n_dimensions}."
+        )
+    return vector

@@ -92,13 +92,13 @@ class TokenTransformer(
     def __init__(self, transformer) -> None:
         self.transformer = transformer
 
-    @_fit_context(prefer_skip_nested_validation=False)
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # Rows are tokens of sequences.
         tags.input_tags.two_d_array = False
         return tags
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Fit the transformer to the rows of all sequences.
 

@@ -7,8 +7,10 @@ from math import isfinite
 from numbers import Real
 from typing import Self
 
+from joblib import effective_n_jobs
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import ReturnsBatches, SequenceBatch
@@ -48,8 +50,9 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     Notes
     -----
-    The batch has no feature names; ``get_feature_names_out`` makes them. It is sparse unless all
-    of its parts are dense.
+    The batch has no feature names; ``get_feature_names_out`` makes them. Its matrix is sparse
+    unless all of its parts are dense. Vectors stay apart, in blocks, until somebody asks for the
+    matrix, and the weight of their transformer is a factor of the block.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
     >>> vectors = {"the": [0.1, 0.9], "cat": [0.8, 0.1], "dog": [0.7, 0.2]}
     >>> union = SequenceUnion([
     ...     ("words", TemplateVectorizer("U0:%x[0,0]")),
-    ...     ("embeddings", EmbeddingVectorizer(vectors)),
+    ...     ("embeddings", EmbeddingVectorizer(vectors, scale=1)),
     ... ])
     >>> batch = union.fit_transform([["the", "cat"], ["the"]])
     >>> batch.X.toarray()
@@ -129,7 +132,20 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
         ValueError
             As in `fit_transform`.
         """
-        return super().transform(self._for_all(X), **params)
+        X = self._for_all(X)
+        if params or self.verbose or effective_n_jobs(self.n_jobs) != 1:
+            return super().transform(X, **params)
+        # For one sentence, what else scikit-learn looks at takes longer than the transformers.
+        check_is_fitted(self)
+        parts, weights = {}, self.transformer_weights or {}
+        for name, transformer in self.transformer_list:
+            if not isinstance(transformer, str):
+                parts[name] = transformer.transform(X)
+            elif transformer == "passthrough":
+                parts[name] = X
+            if weights.get(name) is not None and name in parts:
+                parts[name] = parts[name] * weights[name]
+        return _stacked(parts)
 
     def _for_all(self, X):
         """Check parameters; return X, as a list if the first transformer would use it up."""
@@ -165,9 +181,14 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]
-        stacked = SequenceBatch.hstack(map(_as_batch, Xs, names))
-        stacked.feature_names = None
-        return stacked
+        return _stacked(dict(zip(names, Xs, strict=True)))
+
+
+def _stacked(parts):
+    """Batch of the outputs of transformers, by their names."""
+    stacked = SequenceBatch.hstack(_as_batch(X, name) for name, X in parts.items())
+    stacked.feature_names = None
+    return stacked
 
 
 def _as_batch(X, name):

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from skstruct.frames import columns_of_sequences, is_frame
+from skstruct.input.scale import check_finite_blocks
 from skstruct.matrices import as_rows, refuse_times, to_csr, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import MAX_LABELS
@@ -198,7 +199,10 @@ def _finite(batch):
     """Return the batch, or raise an error that names its first NaN or infinity."""
     if len(batch) == 0:
         raise DataError("Found an empty batch: at least one {sequence} is required.")
-    _check_finite(batch.X, batch.offsets, "feature")
+    sparse, blocks, _ = batch._columns()
+    if sparse is not None:
+        _check_finite(sparse, batch.offsets, "feature")
+    check_finite_blocks(blocks, batch.offsets)
     if batch.transition_X is not None:
         _check_finite(batch.transition_X, batch.offsets, "transition feature")
     return batch

@@ -57,6 +57,50 @@ def check_values(rows, offsets, kind="feature", names=None):
     )
 
 
+def check_blocks(placed, offsets, names=None):
+    """Raise a ValueError that names the first value of a block that cannot be computed with.
+
+    Parameters
+    ----------
+    placed : tuple of Placed
+    offsets, names
+        As of `check_values`.
+    """
+    for start, block in placed:
+        values = block.values()
+        # One pass where all is well; NaN fails the comparison.
+        if abs(block.factor) * _largest(values) <= LARGEST:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            entry = np.flatnonzero(~(np.abs(values * block.factor) <= LARGEST))[0]
+        raise _wrong_value(start, block, entry, offsets, names)
+
+
+def check_finite_blocks(placed, offsets):
+    """Raise a ValueError that names the first value of a block that is NaN or infinite."""
+    for start, block in placed:
+        values = block.values()
+        if not (np.isfinite(values.max(initial=0)) and np.isfinite(values.min(initial=0))):
+            entry = np.flatnonzero(~np.isfinite(values).ravel())[0]
+            raise _wrong_value(start, block, entry, offsets, None)
+
+
+def _wrong_value(start, block, entry, offsets, names):
+    """Error about an entry of the values of a block, which is not finite, or too large."""
+    value = block.values().ravel()[entry]
+    row, column = block.place_of(entry)
+    fact = "input contains NaN or infinity where finite numbers are required"
+    if np.isfinite(value):
+        fact = f"values may be up to {LARGEST:.2g}: {HOW_TO_SCALE}"
+    return DataError(
+        "{place}: feature {column} is {value:g}; {fact}.",
+        *position(offsets, row),
+        column=start + column if names is None else short_repr(names[start + column]),
+        value=value,
+        fact=fact,
+    )
+
+
 def check_sample_weight(sample_weight):
     """Raise a ValueError that names the first weight of a sequence that is too large."""
     if _largest(sample_weight) > LARGEST:
@@ -92,7 +136,7 @@ def advise_scaling(rows, names=None):
     advice : str or None
         A sentence that names a feature with the largest value; None where there is no need.
     """
-    kinds = ("Feature", names), ("Transition feature", None)
+    kinds, of_tokens = (("Feature", names), ("Transition feature", None)), names
     for part, (kind, names) in zip(rows.sets(), kinds, strict=False):
         largest = _largest(part.data)
         if largest >= _LARGE:
@@ -100,6 +144,16 @@ def advise_scaling(rows, names=None):
             return (
                 f"{kind} {name} has values as large as {largest:.0e}, beside which other features, "
                 f"biases and transitions hardly count: {HOW_TO_SCALE}."
+            )
+    for start, block in rows.placed:
+        largest = abs(block.factor) * _largest(block.values())
+        if largest >= _LARGE:
+            _, column = block.place_of(np.argmax(np.abs(block.values())))
+            column += start
+            name = column if of_tokens is None else short_repr(of_tokens[column])
+            return (
+                f"Feature {name} has values as large as {largest:.0e}, beside which other "
+                f"features, biases and transitions hardly count: {HOW_TO_SCALE}."
             )
     return None
 

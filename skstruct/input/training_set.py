@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.rows import BlockRows, is_dense, without_blocks
 from skstruct.chain.scores import Rows, TransitionRows
 from skstruct.compiled.rows import sort_rows
 from skstruct.input.formats import encode_labels
-from skstruct.input.scale import check_sample_weight, check_values
+from skstruct.input.scale import check_blocks, check_sample_weight, check_values
 from skstruct.matrices import are_ones, as_csr, ranges, read_only, to_offsets
 from skstruct.sequences import tokens_of
 from skstruct.utils.messages import DataError, position, short_repr
@@ -23,7 +24,7 @@ _MOST_COLUMNS = int(np.iinfo(np.int32).max)
 class TrainingSet(NamedTuple):
     """A validated training set."""
 
-    rows: Rows  # or TransitionRows
+    rows: Rows  # or TransitionRows, or BlockRows
     offsets: np.ndarray  # (n_sequences + 1,)
     labels: np.ndarray  # (n_rows,) codes of the classes
     sample_weight: np.ndarray  # (n_sequences,)
@@ -51,6 +52,10 @@ class TrainingSet(NamedTuple):
         token_weight = self.token_weight[kept] if len(self.token_weight) else self.token_weight
         return TrainingSet(rows, read_only(offsets), self.labels[kept], weight, token_weight)
 
+    def without_blocks(self):
+        """Return the same with sparse columns in place of blocks."""
+        return self._replace(rows=without_blocks(self.rows))
+
     def weight_of_tokens(self):
         """Weight of each token, its sequence's included."""
         weight = np.repeat(self.sample_weight, np.diff(self.offsets))
@@ -74,21 +79,40 @@ def as_rows(X):
 
 
 def batch_rows(batch):
-    """Convert a batch to the layout of the kernels, with its transition features if any.
+    """Convert a batch to the layout of the kernels, with sparse columns in place of blocks."""
+    return without_blocks(block_rows(batch))
+
+
+def block_rows(batch):
+    """Convert a batch to the layout of the kernels, with its transition features and blocks if any.
 
     The matrix of a few sequences is not made for that, which would take most of the time of a
     prediction. Raises a ValueError for a value that is too large to compute with.
     """
     tokens = tokens_of(batch)
     rows = None if tokens is None else _sorted_rows(tokens.copy())
+    placed = ()
     if rows is None:
-        rows = as_rows(batch.X)
+        rows, placed = _rows_and_blocks(batch)
     check_values(rows, batch.offsets, names=batch.feature_names)
-    if batch.transition_X is None:
-        return rows
-    transitions = as_rows(batch.transition_X)
-    check_values(transitions, batch.offsets, "transition feature")
-    return TransitionRows(*rows, transitions)
+    check_blocks(placed, batch.offsets, names=batch.feature_names)
+    if batch.transition_X is not None:
+        transitions = as_rows(batch.transition_X)
+        check_values(transitions, batch.offsets, "transition feature")
+        rows = TransitionRows(*rows, transitions)
+    return BlockRows(rows, placed) if placed else rows
+
+
+def _rows_and_blocks(batch):
+    """Rows of the sparse columns of a batch, and its blocks; see `is_dense`."""
+    sparse, placed, _ = batch._columns()
+    if not batch._has_blocks and placed and not is_dense(batch.X):
+        return as_rows(batch.X), ()
+    if sparse is None:
+        n_rows = placed[0].block.n_rows
+        nothing = Rows(np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32), np.empty(0))
+        return read_only(nothing), placed
+    return as_rows(sparse), placed
 
 
 def _sorted_rows(tokens):
@@ -103,6 +127,8 @@ def _sorted_rows(tokens):
 
 def take_rows(rows, kept):
     """Select rows by their numbers, in this order."""
+    if rows.placed:
+        return rows.take(kept, take_rows)
     return read_only(rows.map(lambda part: _take(part, kept)))
 
 
@@ -169,7 +195,7 @@ def read_validation_set(read_X, classes, X, y, sample_weight):
         weight = read_sample_weight(sample_weight, len(batch), "sample_weight_val")
         require_weight(weight, batch.lengths)
         check_sample_weight(weight)
-        rows = batch_rows(batch)
+        rows = block_rows(batch)
     except ValueError as error:
         error = DataError.of(error)
         error.part = "X_val, y_val"

@@ -235,6 +235,39 @@ def lay_out(observed, n_labels, min_freq, every_label):
     return RowLayout(place, width, labels, pinned, n_short + n_full)
 
 
+def with_blocks(layout, placed, n_labels):
+    """Add the columns of blocks to a layout, with a weight for every label.
+
+    Parameters
+    ----------
+    layout : RowLayout
+        Of all other features, whose places of the columns of blocks are changed.
+    placed : tuple of Placed
+        The blocks.
+    n_labels : int
+        Number of labels.
+
+    Returns
+    -------
+    layout : RowLayout
+    where : list of slice
+        Places of the weights of each block, those of a column one after the other.
+    """
+    n, where = layout.n_places, []
+    for one in placed:
+        size = one.block.n_columns * n_labels
+        if n + size > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"{n + size} weights are more than the 2,147,483,647 that are supported; use "
+                "fewer features."
+            )
+        layout.place[one.columns] = np.arange(n, n + size, n_labels)
+        layout.width[one.columns] = n_labels
+        where.append(slice(n, n + size))
+        n += size
+    return layout._replace(n_places=n), where
+
+
 @lean_jit
 def select_labels(colptr, seen_labels, seen_values, min_freq, frequency, kept, width):
     """Write the labels that features have weights for, and their number.

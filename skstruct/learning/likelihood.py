@@ -3,9 +3,12 @@
 Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
 """
 
+from copy import copy
+
 import numpy as np
 from scipy.special import logsumexp
 
+from skstruct.blocks.protocol import one_blas_thread
 from skstruct.chain.dense import Chain, Dense, DenseFactors
 from skstruct.chain.family import family, needed
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
@@ -50,21 +53,23 @@ class Likelihood:
     cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
         Added to the scores of the labels, by the gold label of the token; nothing is where that is
         unknown.
+    blocks : list of (Block, slice), default=()
+        Blocks of vectors, and the places of their weights in the vector.
 
     Attributes
     ----------
-    shape, partial, cost : object
+    shape, partial, cost, blocks : object
         As given.
     edges : Listed or Dense
         The transitions: those with a weight, if it pays to list them. Scores are not read.
     """
 
-    def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST):
+    def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST, blocks=()):
         self.features = features
         self.offsets, self.labels = training_set.offsets, training_set.labels
         self.sample_weight = training_set.sample_weight
         self.shape, self.partial, self.cost = shape, partial, cost
-        self._vectors = []
+        self.blocks, self._vectors, self._of_blocks = blocks, [], None
         zero = shape.no_transitions()
         if shape.kind.may_list and not partial:
             self.edges = list_transitions(zero, "sums", transition)
@@ -74,7 +79,13 @@ class Likelihood:
     def first_order(self, vector):
         """The same without triples, for a vector of first order."""
         model = vector.shape, vector.transition, self.partial, self.cost
-        return Likelihood(self.features, self, *model)
+        return Likelihood(self.features, self, *model, blocks=self.blocks)
+
+    def without_blocks(self):
+        """The same without blocks, for the same vectors."""
+        others = copy(self)
+        others.blocks, others._vectors, others._of_blocks = [], [], None
+        return others
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -112,19 +123,43 @@ class Likelihood:
         for vector in vectors:
             vector[:] = 0.0
 
+        of_blocks = self._score_blocks(theta, run)
+
         def on_range(number, first, last):
             tokens = features, counted, self.offsets, first, last, labels, self.cost
             vector = self.shape.split(vectors[number])
-            return nll_gradient(*tokens, partial, weight, chain, curved, vector)
+            return nll_gradient(*tokens, partial, weight, chain, curved, of_blocks, vector)
 
         results = run(on_range)
         for vector in self._vectors:
             out += vector
+        if self.blocks:
+            self._add_gradient_of_blocks(of_blocks, curved, out, run)
         return results
+
+    def _score_blocks(self, theta, run):
+        """Scores of the labels of all tokens from blocks; empty if there are none."""
+        k = self.shape.n_labels
+        if self._of_blocks is None:
+            self._of_blocks = np.empty((self.n_tokens if self.blocks else 0, k))
+        if self.blocks:
+            self._of_blocks[:] = 0.0
+            with one_blas_thread():
+                for block, where in self.blocks:
+                    block.add_scores(theta[where].reshape(-1, k), self._of_blocks, run)
+        return self._of_blocks
+
+    def _add_gradient_of_blocks(self, residual, curved, out, run):
+        """Add the gradient or the diagonal of the weights of blocks."""
+        with one_blas_thread():
+            for block, where in self.blocks:
+                part = out[where].reshape(-1, self.shape.n_labels)
+                add = block.add_curvature if curved else block.add_gradient
+                add(residual, part, run)
 
     def __getstate__(self):
         # Without the buffers of the last call.
-        return {**vars(self), "_vectors": []}
+        return {**vars(self), "_vectors": [], "_of_blocks": None}
 
     def __setstate__(self, state):
         vars(self).update(state)
@@ -166,12 +201,14 @@ class Likelihood:
     @property
     def n_occurrences(self):
         """Number of occurrences of features, without those that are zero."""
-        return sum(len(features.places) for features in self.features.sets())
+        of_blocks = sum(block.count() for block, _ in self.blocks)
+        return of_blocks + sum(len(features.places) for features in self.features.sets())
 
     @property
     def sum_of_squares(self):
         """Sum over the tokens of the squared norm of their features."""
-        return sum(
+        of_blocks = sum(block.sum_of_squares() for block, _ in self.blocks)
+        return of_blocks + sum(
             np.square(part.data).sum() if part.data.size else len(part.places)
             for part in self.features.sets()
         )
@@ -179,7 +216,19 @@ class Likelihood:
 
 @jit
 def nll_gradient(
-    features, counted, offsets, first, last, labels, cost, partial, weights, chain, curved, out
+    features,
+    counted,
+    offsets,
+    first,
+    last,
+    labels,
+    cost,
+    partial,
+    weights,
+    chain,
+    curved,
+    of_blocks,
+    out,
 ):
     """Weighted sum of the negative log-likelihoods of the sequences ``first:last``.
 
@@ -204,6 +253,9 @@ def nll_gradient(
     curved : bool
         Estimate the diagonal of the Hessian instead of the gradient. For state weights it is exact
         but for the correlation of a feature's tokens; counts of transitions are taken for Poisson.
+    of_blocks : ndarray of shape (n_rows, n_labels) or (0, n_labels)
+        Scores of labels from blocks, if there are any; overwritten with the factors of their rows
+        in the gradient or the diagonal.
     out : Chain, TransitionChain or SecondOrderChain
         The gradient or the diagonal is added here.
     """
@@ -222,6 +274,8 @@ def nll_gradient(
         weight, gold = weights[i], labels[a:b]
         state_scores(features, chain.weights, None, n_labels, a, b, scores)
         add_bias_scores(chain, b - a, scores)
+        if of_blocks.shape[0] > 0:
+            add_matrix(of_blocks[a:b], scores)
         add_cost(cost, gold, scores)
         write_edges(chain, features, a, b, edges)
         gold_score = 0.0
@@ -237,12 +291,22 @@ def nll_gradient(
         else:
             subtract_gold(marginals, gold, weight, counts, out)
         nll += weight * (log_z - gold_score)
+        if of_blocks.shape[0] > 0:
+            copy_matrix(marginals[: b - a], of_blocks[a:b])
         add_biases(marginals, b - a, out)
         add_state_gradient(counted, marginals, n_labels, a, b, out.weights)
         end_sequence(out, counted, a, b, counts)
     finish(factors, counts)
     add_counts(factors, counts, out)
     return nll
+
+
+@inner_lean_jit
+def copy_matrix(source, out):
+    """Copy a matrix into another."""
+    for t in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            out[t, j] = source[t, j]
 
 
 @inner_lean_jit

@@ -168,6 +168,11 @@ class Monitor:
         self.validation_set = training_set.take(held)
         return training_set.take(kept)
 
+    def without_blocks(self):
+        """Give the held-out set sparse columns in place of blocks, as the solver has them."""
+        if self.validation_set is not None:
+            self.validation_set = self.validation_set.without_blocks()
+
     def renumber_features(self, rank):
         """Renumber the features as the solver does: feature ``f`` becomes ``rank[f]``."""
         self._rank = rank

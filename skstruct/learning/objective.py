@@ -18,6 +18,7 @@ from skstruct.learning.layout import (
     lay_out,
     observe,
     point_to_rows,
+    with_blocks,
     without_first_tokens,
 )
 from skstruct.learning.likelihood import Likelihood
@@ -94,12 +95,16 @@ class Objective:
         return self.likelihood.at_zero
 
     def new_memory(self):
-        """Memory of the sequences before an ascent; None if it would be too large."""
-        return new_memory(self.likelihood)
+        """Memory of the sequences before an ascent; None if too large, or with blocks."""
+        return None if self.likelihood.blocks else new_memory(self.likelihood)
 
     def ascent(self, free, l2, l1, memory, run=None):
         """Dual-free coordinate ascent of this objective (`skstruct.learning.ascent`)."""
         return DualFreeAscent(self.likelihood, free, l2, l1, memory, run=run)
+
+    def without_blocks(self):
+        """Objective in which the weights of blocks count for nothing, for the same vectors."""
+        return Objective(self.likelihood.without_blocks(), self.vector, self.l2)
 
     def first_order(self):
         """Objective without the weights of triples."""
@@ -145,9 +150,9 @@ class Objective:
 class CRFObjective(Objective):
     """``sum_i s_i nll_i(w) + l2 / 2 |w|^2`` of a training set in this process.
 
-    The weights are CRFsuite's choice: of (feature, label) and (label, label) combinations
-    that occur in the training data at least `min_freq` times, or all of them. The parameter vector
-    is laid out as in `VectorShape`.
+    The weights are CRFsuite's choice: of (feature, label) and (label, label) combinations that
+    occur in the training data at least `min_freq` times, or all of them. Columns of blocks have a
+    weight for every label. The parameter vector is laid out as in `VectorShape`.
 
     Parameters
     ----------
@@ -212,6 +217,8 @@ class CRFObjective(Objective):
             min_freq,
             all_possible_states,
         )
+        placed = training_set.rows.placed
+        states, where = with_blocks(states, placed, n_labels)
         features, layouts = point_to_rows(rows, states), [states]
         for rows in of_transitions:
             # Fail now rather than at the end; memory that is not written to is not used.
@@ -233,7 +240,8 @@ class CRFObjective(Objective):
         )
         partial = bool(np.any(self.labels < 0))
         of_model = vector.shape, vector.transition, partial, cost
-        likelihood = Likelihood(features, training_set, *of_model)
+        blocks = [(one.block, part) for one, part in zip(placed, where, strict=True)]
+        likelihood = Likelihood(features, training_set, *of_model, blocks=blocks)
         super().__init__(likelihood, vector, l2)
 
     def _transitions(self, n_labels):

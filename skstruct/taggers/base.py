@@ -23,7 +23,7 @@ from skstruct.input.scale import advise_scaling, check_sample_weight
 from skstruct.input.schemes import SCHEMES
 from skstruct.input.training_set import (
     TrainingSet,
-    batch_rows,
+    block_rows,
     check_partial,
     empty_unweighted,
     has_token_weights,
@@ -82,6 +82,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     - ``_learns_partial_labels()``: True if labels may be None. False.
     - ``_learns_transition_features``: True if transitions may have features. False.
     - ``_learns_token_weights``: True if tokens may have weights. False.
+    - ``_learns_blocks``: True if ``solve`` takes vectors in blocks (`skstruct.blocks`). False: it
+      gets them as sparse columns.
     - ``_keep(solution)``: keep what was learned. Sets the weights, ``n_iter_`` and ``history_``.
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
@@ -139,6 +141,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     _complete = ALWAYS_LEARNT
     _derived_state = (DERIVED,)
     _learns_token_weights = False
+    # True if the solver takes blocks of vectors; others get sparse columns.
+    _learns_blocks = False
 
     def fit(
         self,
@@ -277,6 +281,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         solve, settings = self._solver()
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
+        if not self._learns_blocks:
+            data.append(data.pop().without_blocks())
+            monitor.without_blocks()
         solution = solve(data.pop(), model, settings, start, monitor)
         check_chain(solution.chain, model.possible, solution.n_iter)
         return solution._replace(scale=scale)
@@ -430,7 +437,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         self._check_labels(labels, batch.offsets, model.possible)
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
-        given = batch_rows(batch), batch.offsets, labels, sample_weight, token_weight
+        given = block_rows(batch), batch.offsets, labels, sample_weight, token_weight
         return format, batch, TrainingSet(*given), model
 
     def _read_token_weights(self, sample_weight, lengths):

@@ -354,6 +354,10 @@ class CRFTagger(OnlineTagger):
         return "partial_labels" in SOLVERS[self.solver].supports
 
     @property
+    def _learns_blocks(self):
+        return self.solver == "lbfgs"
+
+    @property
     def _learns_costs(self):
         return "label_cost" in SOLVERS[self.solver].supports
 

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skstruct.blocks.rows import scored
 from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import KINDS
 from skstruct.chain.search import SEARCHES
@@ -23,7 +24,7 @@ from skstruct.input.constraints import (
 )
 from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.scale import check_log_partition, correct_marginals
-from skstruct.input.training_set import batch_rows
+from skstruct.input.training_set import block_rows
 from skstruct.matrices import read_only
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.metrics.labels import token_accuracy_score
@@ -367,11 +368,12 @@ class LinearChainMixin:
 
         The last two are None where no label is known, and where every labelling is possible.
         """
-        rows, chain, classes = batch_rows(batch), read_only(self._chain()), self.classes_
+        rows, chain, classes = block_rows(batch), read_only(self._chain()), self.classes_
         sizes = len(classes), batch.n_features, batch.n_transition_features
         weights = len(chain.intercept), *(len(getattr(chain, name)) for name in chain.of_features)
         if weights != sizes[: len(weights)]:
             raise ValueError(_OTHER_FIT)
+        rows, chain = scored(rows, chain)
         possible = minus_infinite(chain)
         if possible is not None and isinstance(self.constraint, str):
             possible = possible._replace(name=given("constraint", self.constraint))

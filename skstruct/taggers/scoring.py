@@ -86,6 +86,10 @@ def _batch_of(data, tagger):
     X, *of_transitions = map(_matrix, data.rows.sets(), widths)
     names = getattr(tagger, "feature_names_in_", None)
     transition_X = next(iter(of_transitions), None)
+    if data.rows.placed:
+        more = {"transition_X": transition_X}
+        X = sp.csr_matrix(X)
+        return SequenceBatch._of_blocks(X, data.rows.placed, data.offsets, names, more)
     return SequenceBatch(X, data.offsets, feature_names=names, transition_X=transition_X)
 
 

@@ -78,7 +78,7 @@ def test_every_estimator_has_typical_steps():
 # These have none of their own.
 WITHOUT_KERNELS = {
     *("CRFTaggerCV", "EmbeddingVectorizer", "NBestReranker", "SequenceUnion", "SpanTaggerCV"),
-    *("ConformalTagger", "LabelStatistics", "TokenTransformer", "WordClusters"),
+    *("ConformalTagger", "LabelStatistics", "TokenTransformer", "VectorScaler", "WordClusters"),
 }
 
 

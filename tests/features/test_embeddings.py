@@ -23,7 +23,9 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     TemplateVectorizer,
+    VectorScaler,
 )
+from skstruct.features import align_subwords
 from skstruct.matrices import as_csr, hstack
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
@@ -146,11 +148,12 @@ def test_a_tagger_of_arrays_is_one_of_a_matrix(tagger):
     y = [rng.integers(2, size=len(m)).tolist() for m in matrices]
     dicts = [[{"v": row} for row in matrix] for matrix in matrices]
     of_dicts, of_matrices = clone(tagger).fit(dicts, y), clone(tagger).fit(matrices, y)
-    assert_array_equal(of_dicts.coef_, of_matrices.coef_)
+    # Matrices are blocks, whose products are rounded otherwise.
+    assert_allclose(of_dicts.coef_, of_matrices.coef_, atol=1e-6)
     for ours, theirs in zip(
         of_dicts.predict_proba(dicts), of_matrices.predict_proba(matrices), strict=True
     ):
-        assert_array_equal(ours, theirs)
+        assert_allclose(ours, theirs, atol=1e-6)
 
 
 # --------------------------------------------------------------------------------- side by side
@@ -232,15 +235,20 @@ def test_values_times_a_number():
 # ------------------------------------------------------------------------------------ looking up
 
 
+def unscaled(vectors, **params):
+    """Vectoriser that keeps the values of vectors."""
+    return EmbeddingVectorizer(vectors, scale=1, **params)
+
+
 def test_words_are_looked_up():
-    vectorizer = EmbeddingVectorizer(VECTORS)
+    vectorizer = unscaled(VECTORS)
     batch = vectorizer.fit_transform(TOKENS)
     expected = np.array([[1, 0.5], [-1, 2], [0, 3], [0, 0], [0, 0]])
     assert_array_equal(batch.X, expected)
     assert_array_equal(batch.offsets, [0, 3, 3, 5])
     assert batch.feature_names.tolist() == ["vector:0", "vector:1"]
     assert_array_equal(vectorizer.fit(TOKENS).transform(iter(TOKENS)).X, expected)
-    lower = EmbeddingVectorizer(VECTORS, normalize=str.lower, dtype=np.float32)
+    lower = unscaled(VECTORS, normalize=str.lower, dtype=np.float32)
     expected[3] = [1, 0.5]
     assert_array_equal(lower.fit_transform(TOKENS).X, expected)
     assert lower.fit_transform(TOKENS).dtype == np.float32
@@ -253,13 +261,13 @@ def test_where_the_word_is(column):
     X = [[("x", word) for word in sequence] for sequence in TOKENS]
     if column == "word":
         X = [[{"word": word, "n": 3} for word in sequence] for sequence in TOKENS]
-    found = EmbeddingVectorizer(VECTORS, column=column).fit_transform(X)
-    assert_array_equal(found.X, EmbeddingVectorizer(VECTORS).fit_transform(TOKENS).X)
+    found = unscaled(VECTORS, column=column).fit_transform(X)
+    assert_array_equal(found.X, unscaled(VECTORS).fit_transform(TOKENS).X)
 
 
 @pytest.mark.parametrize("offsets", [(0,), (-1, 0, 1), (2,), [-5, 1]])
 def test_vectors_of_neighbours(offsets):
-    vectorizer = EmbeddingVectorizer(VECTORS, offsets=offsets)
+    vectorizer = unscaled(VECTORS, offsets=offsets)
     found = vectorizer.fit_transform(TOKENS)
     expected = []
     for sequence in TOKENS:
@@ -292,7 +300,7 @@ class Vectors:
 
 def test_each_distinct_word_is_looked_up_once():
     vectors = Vectors()
-    vectorizer = EmbeddingVectorizer(vectors)
+    vectorizer = unscaled(vectors)
     vectorizer.fit_transform([["the", "cat"] * 50] * 3)
     assert sorted(vectors.calls) == ["cat", "the"]
     assert clone(vectorizer).vectors is vectors
@@ -325,6 +333,11 @@ def test_each_distinct_word_is_looked_up_once():
         ({"offsets": [0.5]}, TOKENS, "offsets must be one or more integers"),
         ({"normalize": "lower"}, TOKENS, "The 'normalize' parameter"),
         ({"dtype": int}, TOKENS, "dtype must be np.float64 or np.float32"),
+        ({"scale": 0}, TOKENS, "The 'scale' parameter"),
+        ({"scale": "unit"}, TOKENS, "The 'scale' parameter"),
+        ({"unknown": "max"}, TOKENS, "The 'unknown' parameter"),
+        ({"unknown": lambda word: [1.0]}, TOKENS, "'The' has 1 numbers, but others have 2"),
+        ({"unknown": int}, TOKENS, "unknown raised ValueError: .*, for the word 'The'"),
         ({}, [], "Found an empty batch"),
     ],
 )
@@ -336,9 +349,128 @@ def test_bad_input(params, X, message):
 
 
 def test_vectors_of_another_length_later():
-    vectorizer = EmbeddingVectorizer(VECTORS).fit(TOKENS).set_params(vectors={"the": [1.0]})
+    vectorizer = unscaled(VECTORS).fit(TOKENS).set_params(vectors={"the": [1.0]})
     with pytest.raises(ValueError, match="'the' has 1 numbers, but others have 2"):
         vectorizer.transform(TOKENS)
+
+
+def test_words_without_a_vector():
+    known = np.array([[1, 0.5], [-1, 2], [0, 3]])
+    vectorizer = unscaled(VECTORS, unknown="mean").fit([["the", "the", "cat", "sat"]])
+    assert_allclose(vectorizer.unknown_vector_, known.mean(axis=0))
+    # The mean of the training words, whatever else is transformed.
+    for X in ([["axolotl", "cat"]], [["axolotl", "the", "the"]], [["axolotl"]]):
+        assert_allclose(vectorizer.transform(X).X[0], known.mean(axis=0))
+    lengths = unscaled(VECTORS, unknown=lambda word: [len(word), 1], offsets=(-1, 0))
+    found = lengths.fit_transform([["axolotl", "cat"]]).X
+    # Beyond the ends there is no word.
+    assert_array_equal(found, [[0, 0, 7, 1], [7, 1, -1, 2]])
+    vectorizer.set_params(unknown="zeros").fit(TOKENS)
+    assert vectorizer.unknown_vector_ is None
+
+
+def test_the_scale_is_that_of_the_training_tokens():
+    vectors = {"a": [3.0, 4.0], "b": [0.0, 1.0]}
+    vectorizer = EmbeddingVectorizer(vectors, offsets=(-1, 0)).fit([["a", "a", "b", "new"]])
+    # Three tokens have a, a and b, and as many neighbours do.
+    assert_allclose(vectorizer.scale_, np.sqrt(2 / ((25 + 25 + 1) / 3)))
+    (_, block), *_ = vectorizer.transform([["b"]]).blocks
+    assert block.factor == vectorizer.scale_
+    assert_array_equal(block.table, [[0, 1]])
+    for scale in (1e-3, 1e3):
+        scaled = {word: scale * np.array(vector) for word, vector in vectors.items()}
+        found = EmbeddingVectorizer(scaled).fit_transform([["a", "a", "b"]])
+        assert_allclose(np.square(found.X).sum(axis=1).mean(), 2)
+    rng = np.random.default_rng(0)
+    states = [rng.normal(3, 1, size=(n, 5)).astype(np.float32) for n in (3, 0, 9)]
+    scaler = VectorScaler().fit(states)
+    batch = scaler.transform(states)
+    assert_allclose(np.square(batch.X).sum(axis=1).mean(), 2, rtol=1e-5)
+    assert batch.blocks[0].block.values().dtype == np.float32
+    both = SequenceBatch.hstack(
+        [SequenceBatch.from_sequences(list(map(sp.csr_matrix, states))), batch]
+    )
+    assert_allclose(VectorScaler().fit(both).scale_, 1)
+    assert_array_equal(
+        VectorScaler().fit_transform(both).X.toarray()[:, :5], np.concatenate(states)
+    )
+    assert_array_equal(VectorScaler().fit([np.zeros((2, 3))]).scale_, [1])
+    with pytest.raises(ValueError, match="X has 2 blocks of vectors, but 1 in fit"):
+        scaler.transform(SequenceBatch.hstack([batch, batch]))
+    for X in ([["a"]], [sp.eye(3)], np.eye(3)):
+        with pytest.raises(ValueError, match="X has no vectors"):
+            scaler.fit(X)
+    with pytest.raises(ValueError, match="Sequence 0, token 1: feature 0 is nan"):
+        scaler.fit([np.array([[1.0], [np.nan]])])
+
+
+def test_vectors_of_spacy():
+    vectors, strings = pytest.importorskip("spacy.vectors"), pytest.importorskip("spacy.strings")
+    data = np.array([[1, 0.5], [-1, 2]], np.float32)
+    store = strings.StringStore(["the", "cat"])
+    ours = unscaled(vectors.Vectors(strings=store, data=data, keys=["the", "cat"]))
+    assert_array_equal(ours.fit_transform(TOKENS).X[:2], data)
+    assert not ours.fit_transform(TOKENS).X[2:].any()
+    table = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+    floret = vectors.Vectors(
+        strings=store, data=table, mode="floret", minn=2, maxn=3, hash_count=2, hash_seed=1
+    )
+    found = unscaled(floret).fit_transform([["axolotl", "cat"]]).X
+    assert_allclose(found, floret.get_batch(["axolotl", "cat"]))
+    assert found.all()
+
+
+# -------------------------------------------------------------------------------------- pieces
+
+
+def test_words_of_pieces():
+    word_ids = [[None, 0, 1, 1, 1, 2, None], [0, 0], [None, None]]
+    states = [
+        rng.normal(size=(len(ids) + 2, 3)) for ids in word_ids for rng in [np.random.default_rng(0)]
+    ]
+    for how, pick in (
+        ("first", lambda m: m[0]),
+        ("last", lambda m: m[-1]),
+        ("mean", lambda m: m.mean(axis=0)),
+    ):
+        found = align_subwords(word_ids, states, how)
+        assert [len(matrix) for matrix in found] == [3, 1, 0]
+        for ids, matrix, state in zip(word_ids, found, states, strict=True):
+            for word, row in enumerate(matrix):
+                assert_allclose(row, pick(state[[p for p, w in enumerate(ids) if w == word]]))
+    half = align_subwords(word_ids, [s.astype(np.float16) for s in states], "mean")
+    assert half[0].dtype == np.float32
+    # A word may have no piece.
+    padded = np.stack([np.pad(s, [(0, 9 - len(s)), (0, 0)]) for s in states])
+    found = align_subwords([[0, 2], [], [None]], padded, sentences=["abc", "", ""])
+    assert_array_equal(found[0], [padded[0, 0], np.zeros(3), padded[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("word_ids", "states", "params", "message"),
+    [
+        (
+            [[0, 1]],
+            np.ones((1, 2, 3)),
+            {"sentences": ["abc"]},
+            "Sentence 0 has been cut off after 2 of 3",
+        ),
+        (
+            [[], [0]],
+            np.ones((2, 2, 3)),
+            {"sentences": ["", ""]},
+            "Sentence 1: word_ids has words that",
+        ),
+        ([[0, -1]], np.ones((1, 2, 3)), {}, "Sentence 0: word_ids has words that"),
+        ([[0, 1]], np.ones((1, 1, 3)), {}, "Sentence 0 has 2 pieces, but states of 1 only"),
+        ([[0, 1]], np.ones((2, 2, 3)), {}, "states has 2 sentences, but word_ids has 1"),
+        ([[0]], [np.ones(3)], {}, "Sentence 0: its states are no matrix of floats"),
+        ([[0]], [np.ones((1, 3))], {"how": "max"}, "how must be one of 'first', 'mean', 'last'"),
+    ],
+)
+def test_pieces_that_do_not_fit(word_ids, states, params, message):
+    with pytest.raises(ValueError, match=message):
+        align_subwords(word_ids, states, **params)
 
 
 # ---------------------------------------------------------------------------------- all together
@@ -352,7 +484,7 @@ def make_union(**params):
     return SequenceUnion(
         [
             ("words", TemplateVectorizer(["U0:%x[0,0]", "B1:%x[0,0]"])),
-            ("vectors", EmbeddingVectorizer(VECTORS)),
+            ("vectors", unscaled(VECTORS)),
             ("lengths", FunctionTransformer(lengths_of)),
         ],
         **params,
@@ -364,7 +496,7 @@ def test_union(n_jobs):
     union = make_union(n_jobs=n_jobs, transformer_weights={"vectors": 10.0})
     batch = union.fit_transform(TOKENS)
     words = TemplateVectorizer(["U0:%x[0,0]", "B1:%x[0,0]"]).fit_transform(TOKENS)
-    vectors = EmbeddingVectorizer(VECTORS).fit_transform(TOKENS)
+    vectors = unscaled(VECTORS).fit_transform(TOKENS)
     expected = np.column_stack([dense(words), 10 * vectors.X, [[3], [3], [3], [3], [3]]])
     assert_array_equal(dense(batch), expected)
     assert_array_equal(batch.offsets, words.offsets)
@@ -403,13 +535,13 @@ def test_weights_that_are_none(weight):
 
 
 def test_union_of_what_is_no_batch():
-    union = SequenceUnion([("vectors", EmbeddingVectorizer(VECTORS)), ("same", "passthrough")])
+    union = SequenceUnion([("vectors", unscaled(VECTORS)), ("same", "passthrough")])
     with pytest.raises(ValueError, match=re.escape("Transformer 'same' returned list; expected")):
         union.fit_transform(TOKENS)
     with pytest.raises(ValueError, match="Sequence 0 has 1 rows in batch 1, but 3 in batch 0"):
         SequenceUnion(
             [
-                ("vectors", EmbeddingVectorizer(VECTORS)),
+                ("vectors", unscaled(VECTORS)),
                 ("short", FunctionTransformer(lambda X: [np.ones((1, 1))] * 3)),
             ]
         ).fit_transform(TOKENS)

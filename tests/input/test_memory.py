@@ -108,9 +108,9 @@ def test_lbfgs_lets_go_before_all_weights_are_made(monkeypatch, params):
 def test_lbfgs_lets_go_of_the_tokens_before_all_weights_are_made(monkeypatch):
     tokens, alive, unpack = [], [], CRFObjective.unpack
 
-    def watched_init(likelihood, features, *arguments):
+    def watched_init(likelihood, features, *arguments, **more):
         tokens.append(weakref.ref(features.places))
-        init(likelihood, features, *arguments)
+        init(likelihood, features, *arguments, **more)
 
     def watched_unpack(objective, theta):
         gc.collect()

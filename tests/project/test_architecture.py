@@ -24,6 +24,7 @@ FLOORS = [
     {"compiled"},
     {"chain"},
     {"matrices"},
+    {"blocks"},
     {"frames"},
     {"sequences"},
     {"input", "decoding"},

@@ -1,0 +1,88 @@
+"""A block that is a matrix, such as hidden states of a transformer."""
+
+import numpy as np
+
+from skstruct.blocks.protocol import Block, add_fixed_product, add_product, add_transposed
+from skstruct.matrices import read_only
+
+
+class DenseBlock(Block):
+    """A block with a row of its own for each token.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_columns), float32 or float64
+        The values, which are not copied.
+    factor : float, default=1.0
+        Factor of all values.
+    """
+
+    def __init__(self, matrix, factor=1.0):
+        self.matrix, self.factor = read_only(matrix), float(factor)
+        self.n_rows, self.n_columns = matrix.shape
+
+    @property
+    def dtype(self):
+        """Type of the values."""
+        return self.matrix.dtype
+
+    @property
+    def nbytes(self):
+        """Bytes of the matrix."""
+        return self.matrix.nbytes
+
+    def take(self, rows):
+        """Block of some rows."""
+        return DenseBlock(self.matrix[rows], self.factor)
+
+    def times(self, factor):
+        """Block of multiplied values."""
+        return DenseBlock(self.matrix, self.factor * factor)
+
+    def toarray(self):
+        """The matrix."""
+        return self.matrix if self.factor == 1 else self.matrix * self.dtype.type(self.factor)
+
+    def values(self):
+        """The matrix."""
+        return self.matrix
+
+    def place_of(self, entry):
+        """Row and column of an entry."""
+        return divmod(int(entry), self.n_columns)
+
+    def check(self):
+        """Nothing points anywhere."""
+
+    @property
+    def n_vectors(self):
+        """Number of rows."""
+        return self.n_rows
+
+    def count(self):
+        """Size of the matrix."""
+        return self.matrix.size
+
+    def sum_of_squares(self):
+        """Sum of all squares."""
+        return self.factor**2 * float(np.einsum("ij,ij->", *[self.matrix] * 2, dtype=np.float64))
+
+    def add_scores(self, weights, out, run):
+        """A product."""
+        add_product(self.matrix, weights, self.factor, out, run)
+
+    def add_fixed_scores(self, weights, out):
+        """A product in a fixed order."""
+        add_fixed_product(self.matrix, weights, self.factor, out)
+
+    def add_gradient(self, residual, out, run):
+        """A product."""
+        add_transposed(self.matrix, residual, self.factor, out, run)
+
+    def add_curvature(self, variance, out, run):
+        """A product of squares."""
+        add_transposed(self.matrix, variance, self.factor**2, out, run, square=True)
+
+    def pack(self):
+        """The arguments."""
+        return "dense", self.factor, self.matrix

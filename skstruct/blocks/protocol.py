@@ -1,0 +1,192 @@
+"""What a block does, and the products that all of them are made of.
+
+Products in fits are BLAS's, in panels of a fixed size that are added in a fixed order. BLAS rounds
+a row alone otherwise than in a matrix, so predictions use a kernel of their own, and one sentence
+has the scores that it has in a batch, to the last bit.
+"""
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from skstruct.compiled.jit import lean_jit
+from skstruct.matrices import read_only
+
+# Rows of a panel. In double precision with 512 numbers a row, they fit the outer caches.
+PANEL = 512
+
+
+class Block(ABC):
+    """Consecutive columns of a batch, with a number in each for every token.
+
+    Attributes
+    ----------
+    factor : float
+        Factor of all values.
+    n_rows, n_columns : int
+        Shape of the matrix that the block stands for.
+    """
+
+    @property
+    @abstractmethod
+    def dtype(self):
+        """Type of the values, float32 or float64."""
+
+    @property
+    @abstractmethod
+    def nbytes(self):
+        """Bytes that the block takes."""
+
+    @property
+    def shape(self):
+        """``(n_rows, n_columns)``."""
+        return self.n_rows, self.n_columns
+
+    @abstractmethod
+    def take(self, rows):
+        """Block of some rows, an index array or a slice, with no more than these need."""
+
+    @abstractmethod
+    def times(self, factor):
+        """Block whose values are multiplied by a number; its arrays are shared."""
+
+    @abstractmethod
+    def toarray(self):
+        """The matrix, of shape (n_rows, n_columns)."""
+
+    @abstractmethod
+    def values(self):
+        """Array with all values without the factor, for checks."""
+
+    @abstractmethod
+    def place_of(self, entry):
+        """Row and column of an entry of ``values()``, of which a token has that value."""
+
+    @abstractmethod
+    def check(self):
+        """Raise a ValueError if kernels could read out of bounds: its arrays may have changed."""
+
+    @abstractmethod
+    def count(self):
+        """Number of values that tokens have."""
+
+    @property
+    @abstractmethod
+    def n_vectors(self):
+        """Number of vectors that tokens have: of dense blocks one each."""
+
+    @abstractmethod
+    def sum_of_squares(self):
+        """Sum of the squares of the values of all tokens."""
+
+    @abstractmethod
+    def add_scores(self, weights, out, run):
+        """Add ``block @ weights`` to `out`, of shape (n_rows, n_labels), by BLAS.
+
+        ``run`` comes from `skstruct.utils.parallel.range_runner`.
+        """
+
+    @abstractmethod
+    def add_fixed_scores(self, weights, out):
+        """Add the same in a fixed order, whatever the number of rows."""
+
+    @abstractmethod
+    def add_gradient(self, residual, out, run):
+        """Add ``block.T @ residual`` to `out`, of shape (n_columns, n_labels), by BLAS."""
+
+    @abstractmethod
+    def add_curvature(self, variance, out, run):
+        """Add ``(block ** 2).T @ variance`` to `out`, of shape (n_columns, n_labels), by BLAS."""
+
+    @abstractmethod
+    def pack(self):
+        """Numbers and arrays to store."""
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.n_rows} x {self.n_columns})"
+
+
+def _groups(n, n_groups):
+    """Slices of up to `PANEL` consecutive numbers, in a group for each thread."""
+    panels = [slice(start, min(start + PANEL, n)) for start in range(0, n, PANEL)]
+    cuts = np.linspace(0, len(panels), n_groups + 1).astype(int)
+    return [panels[first:last] for first, last in pairwise(cuts)]
+
+
+def add_product(matrix, weights, factor, out, run):
+    """Add ``factor * matrix @ weights`` to `out`, panel by panel."""
+    weights = factor * weights
+
+    def add(panels):
+        buffer = np.empty((PANEL, matrix.shape[1]))
+        for rows in panels:
+            out[rows] += _in_double(matrix[rows], buffer) @ weights
+
+    run.each(add, _groups(len(matrix), run.n_ranges))
+
+
+def add_transposed(matrix, residual, factor, out, run, *, square=False):
+    """Add ``factor * matrix.T @ residual`` to `out`, or with the squares of the matrix."""
+
+    def total(panels):
+        buffer, found = np.empty((PANEL, matrix.shape[1])), np.zeros(out.shape)
+        for rows in panels:
+            panel = _in_double(matrix[rows], buffer)
+            found += (np.square(panel) if square else panel).T @ residual[rows]
+        return found
+
+    out += factor * sum(run.each(total, _groups(len(matrix), run.n_ranges)))
+
+
+def _in_double(panel, buffer):
+    """A panel in double precision, in which a fit gets as near to its minimum as without blocks."""
+    if panel.dtype == np.float64:
+        return panel
+    buffer[: len(panel)] = panel
+    return buffer[: len(panel)]
+
+
+def add_fixed_product(matrix, weights, factor, out):
+    """Add ``factor * matrix @ weights`` to ``out``, each row in the order of the columns."""
+    weights = np.ascontiguousarray(weights, np.float64)
+    total = np.empty((_TOGETHER, weights.shape[1]))
+    add_rows_in_order(matrix, read_only(weights), factor, total, out)
+
+
+# Rows that use a row of weights one after the other, while it is in the innermost cache.
+_TOGETHER = 4
+
+
+@lean_jit
+def add_rows_in_order(matrix, weights, factor, total, out):
+    """Add ``factor * matrix @ weights`` to ``out``; ``total`` is workspace for a few rows."""
+    n_labels, together = weights.shape[1], total.shape[0]
+    for first in range(0, matrix.shape[0], together):
+        n = min(together, matrix.shape[0] - first)
+        for r in range(n):
+            for j in range(n_labels):
+                total[r, j] = 0.0
+        for f in range(matrix.shape[1]):
+            for r in range(n):
+                x = np.float64(matrix[first + r, f])
+                for j in range(n_labels):
+                    total[r, j] += x * weights[f, j]
+        for r in range(n):
+            for j in range(n_labels):
+                out[first + r, j] += factor * total[r, j]
+
+
+@lru_cache
+def _controller():
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread():
+    """Context in which BLAS runs one thread in each of ours, and so rounds alike in all of them."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,375 @@
+"""Blocks of vectors: each kind against the same matrix in CSR, in batches, fits and predictions."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from skstruct import (
+    SDCACRF,
+    AROWTagger,
+    CRFTagger,
+    CRFTaggerCV,
+    EmbeddingVectorizer,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+    SequenceUnion,
+    WordVectorizer,
+)
+from skstruct.blocks.dense import DenseBlock
+from skstruct.blocks.looked_up import LookedUpBlock, stack_looked_up
+from skstruct.blocks.protocol import PANEL
+from skstruct.blocks.rows import Placed, stack_blocks
+from skstruct.input import training_set
+from skstruct.utils.parallel import range_runner
+
+LABELS = ["B-X", "I-X", "O"]
+
+
+def dense_block(n_rows, dtype=np.float64, seed=0):
+    matrix = np.random.default_rng(seed).normal(size=(n_rows, 6)).astype(dtype)
+    return DenseBlock(matrix, 0.5)
+
+
+def looked_up_block(n_rows, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(11, 3)).astype(dtype)
+    return LookedUpBlock(table, rng.integers(-1, 11, size=(n_rows, 2)), 2.0)
+
+
+KINDS = [dense_block, looked_up_block]
+
+
+def make_batch(lengths=(4, 0, 3, 1, 5) * 6, kinds=KINDS, dtype=np.float64, words=True):
+    """Batch of a block, sparse columns and another block."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    n, rng = int(offsets[-1]), np.random.default_rng(1)
+    parts = [
+        SequenceBatch._of_blocks(None, (Placed(0, kind(n, dtype)),), offsets) for kind in kinds
+    ]
+    if words:
+        X = sp.csr_matrix((rng.random((n, 9)) < 0.2).astype(float))
+        parts.insert(1, SequenceBatch(X, offsets))
+    y = [rng.choice(LABELS, size=length).tolist() for length in lengths]
+    return SequenceBatch.hstack(parts), y
+
+
+def flat(batch):
+    """The same batch with sparse columns alone."""
+    return SequenceBatch(sp.csr_matrix(batch.X), batch.offsets, transition_X=batch.transition_X)
+
+
+# -------------------------------------------------------------------------------------------- kinds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 2 * PANEL + 3])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_products_are_those_of_the_matrix(kind, dtype, n_rows, n_jobs):
+    block, rng = kind(n_rows, dtype), np.random.default_rng(5)
+    X = block.toarray().astype(np.float64)
+    weights, residual = rng.normal(size=(6, 3)), rng.normal(size=(n_rows, 3))
+    tol = {"rtol": 1e-6, "atol": 1e-5 if dtype == np.float32 else 1e-9}
+    with range_runner(np.arange(n_rows + 2), n_jobs) as run:
+        scores = np.ones((n_rows, 3))
+        block.add_scores(weights, scores, run)
+        assert_allclose(scores, 1 + X @ weights, **tol)
+        for add, matrix in ((block.add_gradient, X), (block.add_curvature, X**2)):
+            found = np.ones((6, 3))
+            add(residual, found, run)
+            assert_allclose(found, 1 + matrix.T @ residual, **tol)
+    fixed = np.ones((n_rows, 3))
+    block.add_fixed_scores(weights, fixed)
+    assert_allclose(fixed, 1 + X @ weights, **tol)
+    assert_allclose(block.sum_of_squares(), np.square(X).sum(), rtol=1e-5)
+    assert block.count() == np.count_nonzero(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_selected_with_what_they_need(kind):
+    block = kind(50)
+    rows = np.array([3, 3, 0])
+    assert_array_equal(block.take(rows).toarray(), block.toarray()[rows])
+    assert_array_equal(block.take(slice(4, 9)).toarray(), block.toarray()[4:9])
+    assert block.take(rows).nbytes < block.nbytes / 3
+    assert_array_equal(block.times(3).toarray(), block.toarray() * 3)
+    assert block.times(3).values() is not None
+    assert np.shares_memory(block.times(3).values(), block.values())
+
+
+def test_tables_are_merged():
+    table = np.arange(12.0).reshape(4, 3)
+    blocks = [
+        LookedUpBlock(table[[2, 0]], np.array([[0, 1], [-1, 0]])),
+        LookedUpBlock(table[[0, 3]], np.array([[1, 0]])),
+    ]
+    stacked = stack_looked_up(blocks)
+    assert_array_equal(stacked.table, table[[2, 0, 3]])
+    assert_array_equal(stacked.numbers, [[0, 1], [-1, 0], [2, 1]])
+    assert stack_blocks([(Placed(0, blocks[0]),), (Placed(1, blocks[1]),)]) is None
+    assert stack_blocks([(Placed(0, blocks[0]),), (Placed(0, blocks[1].times(2)),)]) is None
+
+
+# ------------------------------------------------------------------------------------------ batches
+
+
+def test_a_batch_keeps_blocks():
+    batch, _ = make_batch()
+    X = batch.X.toarray()
+    assert "blocks=[DenseBlock" in repr(batch)
+    assert f"X takes {batch.X.nnz * 12:,} bytes" in repr(make_batch()[0])
+    assert not batch.X.data.flags.writeable
+    fresh, _ = make_batch()
+    for found, expected in (
+        (fresh[3:9], flat(batch)[3:9]),
+        (fresh[[7, 2]], flat(batch)[[7, 2]]),
+        (fresh * 2.0, flat(batch) * 2.0),
+        (pickle.loads(pickle.dumps(fresh)), flat(batch)),
+        (SequenceBatch.concatenate([fresh[:5], fresh[5:]]), flat(batch)),
+        (SequenceBatch.hstack([fresh, fresh]), SequenceBatch.hstack([flat(batch)] * 2)),
+    ):
+        assert "X" not in vars(found)
+        assert len(found.blocks) in (2, 4)
+        assert (found.n_rows, found.n_features) == expected.X.shape
+        assert_allclose(found.X.toarray(), expected.X.toarray())
+        assert_array_equal(found.offsets, expected.offsets)
+    assert_array_equal(fresh[2].toarray(), flat(batch)[2].toarray())
+    assert "X" not in vars(fresh)
+    assert joblib.hash(fresh) == joblib.hash(make_batch()[0])
+    mixed = SequenceBatch.concatenate([fresh, flat(fresh)])
+    assert_array_equal(mixed.X.toarray(), np.concatenate([X, X]))
+
+
+def test_blocks_without_other_columns_are_a_dense_matrix():
+    batch, _ = make_batch(words=False)
+    assert isinstance(batch.X, np.ndarray)
+    assert batch.X.shape == (batch.n_rows, 12)
+    assert batch.dtype == np.float64
+
+
+def test_numbers_that_point_nowhere_are_refused():
+    batch, y = make_batch()
+    tagger = CRFTagger().fit(batch, y)
+    for wrong in (99, -2):
+        batch.blocks[1].block.numbers[4, 1] = wrong
+        for call in (
+            lambda: CRFTagger().fit(batch, y),
+            lambda: tagger.predict(batch),
+            lambda: batch.X,
+            lambda: batch[:3],
+            lambda: pickle.dumps(batch),
+        ):
+            with pytest.raises(
+                ValueError, match=f"row 4 of a looked-up block has the number {wrong}"
+            ):
+                call()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_that_nobody_can_compute_with_are_refused(kind, value):
+    block = kind(8)
+    values = block.values().copy()
+    values[3 if kind is dense_block else block.numbers.max(), 1] = value
+    block = DenseBlock(values) if kind is dense_block else LookedUpBlock(values, block.numbers)
+    batch = SequenceBatch._of_blocks(None, (Placed(0, block),), [0, 8])
+    with pytest.raises(ValueError, match=r"Sequence 0, token \d: feature \d is (nan|inf|1e)"):
+        CRFTagger().fit(batch, [["a"] * 4 + ["b"] * 4])
+
+
+# ----------------------------------------------------------------------------------------- learners
+
+EXACT = [{}, {"l1": 0.5}, {"order": 2}, {"l2": 0.05}, {"n_jobs": 2}, {"fit_intercept": False}]
+
+
+@pytest.mark.parametrize("params", EXACT, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_crf_finds_the_minimum_of_sparse_columns(params, dtype):
+    batch, y = make_batch(dtype=dtype)
+    tagger = CRFTagger(all_possible_states=True, tol=1e-8, max_iter=1000, **params)
+    ours, theirs = clone(tagger).fit(batch, y), clone(tagger).fit(flat(batch), y)
+    ours_at, theirs_at = (found.history_["objective"][-1] for found in (ours, theirs))
+    assert_allclose(ours_at, theirs_at, rtol=1e-6)
+    assert_allclose(ours.coef_, theirs.coef_, atol=0.01)
+    assert ours.coef_.shape == (3, batch.n_features)
+    assert ours.n_features_in_ == batch.n_features
+    if "l1" in params:
+        columns = batch.blocks[1].columns
+        of_block = ours.coef_[:, columns]
+        # Single weights, not whole columns.
+        assert 0 < np.count_nonzero(of_block == 0) < of_block.size
+    same = clone(tagger).fit(batch, y)
+    assert_array_equal(same.coef_, ours.coef_)
+
+
+def test_columns_of_blocks_have_a_weight_for_every_label():
+    batch, y = make_batch()
+    tagger = CRFTagger(min_freq=1e9, tol=1e-6).fit(batch, y)
+    start, block = batch.blocks[1]
+    assert np.all(tagger.coef_[:, start : start + block.n_columns] != 0)
+    assert not tagger.coef_[:, 6:15].any()
+
+
+def test_unknown_labels_costs_transition_features_and_warm_starts_beside_blocks():
+    batch, y = make_batch()
+    with_features = SequenceBatch._of_blocks(
+        *batch._columns()[:2],
+        batch.offsets,
+        more={"transition_X": sp.csr_matrix(np.ones((batch.n_rows, 1)))},
+    )
+    partial = [[None, *labels[1:]] if labels else labels for labels in y]
+    for X, labels, params in (
+        (batch, partial, {}),
+        (batch, y, {"label_cost": {"missed": 2.0}}),
+        (with_features, y, {}),
+        (batch, y, {"warm_start": True}),
+    ):
+        tagger = CRFTagger(all_possible_states=True, tol=1e-8, max_iter=1000, **params)
+        ours, theirs = clone(tagger).fit(X, labels), clone(tagger).fit(flat(X), labels)
+        assert_allclose(ours.history_["objective"][-1], theirs.history_["objective"][-1], rtol=1e-5)
+        assert_allclose(
+            np.concatenate(ours.predict_proba(X)),
+            np.concatenate(theirs.predict_proba(flat(X))),
+            atol=0.02,
+        )
+    assert ours.fit(batch, y).n_iter_ <= 1
+
+
+OTHERS = [
+    PerceptronTagger(random_state=0),
+    MIRATagger(random_state=0),
+    SAPOTagger(random_state=0),
+    AROWTagger(random_state=0),
+    SDCACRF(random_state=0),
+    CRFTagger(solver="sgd", random_state=0),
+    CRFTagger(solver="sag", random_state=0),
+    CRFTagger(solver="oeg", random_state=0),
+]
+
+
+@pytest.mark.parametrize(
+    "tagger", OTHERS, ids=lambda tagger: getattr(tagger, "solver", type(tagger).__name__)
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_learners_learn_what_they_learn_from_sparse_columns(tagger):
+    batch, y = make_batch()
+    tagger.set_params(max_iter=5)
+    ours, theirs = clone(tagger).fit(batch, y), clone(tagger).fit(flat(batch), y)
+    assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
+    assert ours.predict(batch).tolist() == theirs.predict(flat(batch)).tolist()
+    if hasattr(tagger, "partial_fit"):
+        ours, theirs = clone(tagger), clone(tagger)
+        for _ in range(2):
+            ours.partial_fit(batch, y, classes=LABELS)
+            theirs.partial_fit(flat(batch), y, classes=LABELS)
+        assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
+
+
+def test_a_search_of_penalties_takes_blocks():
+    batch, y = make_batch(lengths=(4, 2, 3, 1, 5) * 6)
+    search = CRFTaggerCV(l2s=[1, 0.1], cv=2, all_possible_states=True, tol=1e-6)
+    ours, theirs = clone(search).fit(batch, y), clone(search).fit(flat(batch), y)
+    assert ours.l2_ == theirs.l2_
+    assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
+
+
+def test_validation_sets_and_early_stopping_take_blocks():
+    batch, y = make_batch()
+    for tagger in (CRFTagger(), PerceptronTagger(random_state=0)):
+        ours = clone(tagger).fit(batch, y, X_val=batch[:9], y_val=y[:9])
+        theirs = clone(tagger).set_params(
+            **({"all_possible_states": True} if isinstance(tagger, CRFTagger) else {})
+        )
+        theirs.fit(flat(batch), y, X_val=flat(batch)[:9], y_val=y[:9])
+        assert ours.history_["validation_score"][-1] == theirs.history_["validation_score"][-1]
+        clone(tagger).set_params(early_stopping=True, random_state=0).fit(batch, y)
+
+
+def test_a_fit_makes_no_sparse_columns_of_blocks(monkeypatch):
+    batch, y = make_batch()
+    seen = []
+    monkeypatch.setattr(
+        training_set, "as_rows", lambda X, make=training_set.as_rows: seen.append(X) or make(X)
+    )
+    CRFTagger().fit(batch, y).predict(batch)
+    assert all(sp.issparse(X) and X.nnz == batch._columns()[0].nnz for X in seen)
+    assert "X" not in vars(batch)
+
+
+# -------------------------------------------------------------------------------------- predictions
+
+
+def test_a_sequence_alone_has_the_scores_of_its_batch():
+    batch, y = make_batch(dtype=np.float32)
+    tagger = CRFTagger().fit(batch, y)
+    proba, best = tagger.predict_proba(batch), tagger.predict_nbest(batch, 3)
+    spans = tagger.predict_spans(batch, threshold=0.2)
+    for i in range(len(batch)):
+        one = batch[i : i + 1]
+        assert_array_equal(tagger.predict_proba(one)[0], proba[i])
+        assert tagger.predict_nbest(one, 3)[0] == best[i]
+        assert tagger.predict_spans(one, threshold=0.2)[0] == spans[i]
+    assert_allclose(
+        np.concatenate(tagger.predict_proba(flat(batch))), np.concatenate(proba), atol=1e-5
+    )
+    known = [[labels[0], *[None] * (len(labels) - 1)] if labels else [] for labels in y]
+    for found, labels in zip(tagger.predict(batch, known=known), y, strict=True):
+        assert found[:1] == labels[:1]
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(tagger.predict_proba, [batch] * 4):
+            assert_array_equal(np.concatenate(found), np.concatenate(proba))
+
+
+# ------------------------------------------------------------------------------- what makes blocks
+
+
+def test_vectors_of_words_stay_a_table_through_a_union_and_folds():
+    rng = np.random.default_rng(0)
+    X = [[f"w{i}" for i in rng.integers(30, size=length)] for length in (4, 6, 3, 8) * 5]
+    y = [["A" if int(word[1:]) % 2 else "B" for word in words] for words in X]
+    vectors = {f"w{i}": v for i, v in enumerate(rng.normal(size=(25, 7)).astype(np.float32))}
+    lookup = EmbeddingVectorizer(vectors, offsets=(-1, 0, 1), scale=1)
+    union = SequenceUnion(
+        [("words", WordVectorizer()), ("v", lookup)],
+        transformer_weights={"v": 0.5},
+    )
+    batch = union.fit_transform(X)
+    ((start, block),) = batch.blocks
+    assert (block.dtype, block.factor, len(block.table)) == (np.float32, 0.5, 25)
+    assert block.nbytes < block.n_rows * block.n_columns * 4 / 2
+    expected = [
+        np.concatenate([vectors.get(w, np.zeros(7)) * 0.5 if w else np.zeros(7) for w in around])
+        for words in X
+        for around in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True)
+    ]
+    assert_allclose(batch.X.toarray()[:, start:], expected)
+    tagger = make_pipeline(union, CRFTagger())
+    found = cross_val_predict(tagger, X, y, cv=3)
+    assert np.mean(np.concatenate(found) == np.concatenate(y)) > 0.8
+    fitted = tagger.fit(X, y)
+    assert fitted.predict(X[:1])[0] == fitted.predict(X)[0]
+    restored = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(restored[-1].coef_, fitted[-1].coef_)
+
+
+@pytest.mark.parametrize(
+    ("is_full", "n_columns", "n_blocks"), [(True, 32, 1), (True, 31, 0), (False, 40, 0)]
+)
+def test_wide_matrices_are_blocks_unless_most_numbers_are_zero(is_full, n_columns, n_blocks):
+    rng, lengths = np.random.default_rng(0), (3, 1, 4)
+    X = [rng.normal(size=(n, n_columns)) if is_full else np.eye(n, n_columns) for n in lengths]
+    y = [["a", "b", "a"], ["b"], ["a", "a", "b", "b"]]
+    rows = training_set.block_rows(CRFTagger().fit(X, y)._read_X(X)[1])
+    assert len(rows.placed) == n_blocks
+    # Only a block has weights for pairs that do not occur.
+    assert np.all(CRFTagger().fit(X, y).coef_ != 0) == is_full
