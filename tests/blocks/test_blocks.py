@@ -275,6 +275,23 @@ def test_other_learners_learn_what_they_learn_from_sparse_columns(tagger):
         assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_fit_begins_near_the_minimum_of_the_other_columns(monkeypatch, order):
+    batch, y = make_batch()
+    params = {"order": order, "all_possible_states": True, "tol": 1e-8, "max_iter": 1000}
+    plain = CRFTagger(**params).fit(batch, y)
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10)
+    started = CRFTagger(**params).fit(batch, y)
+    first, last = plain.history_["objective"][[0, -1]]
+    assert last < started.history_["objective"][0] < first
+    assert_allclose(started.history_["objective"][-1], last, rtol=1e-6)
+    # Without other columns, or from given weights, there is no such start.
+    alone, y = make_batch(words=False)
+    assert_allclose(CRFTagger(**params).fit(alone, y).history_["objective"][0], first)
+    again = CRFTagger(warm_start=True, **params).fit(batch, y).fit(batch, y)
+    assert again.n_iter_ <= 1
+
+
 def test_a_search_of_penalties_takes_blocks():
     batch, y = make_batch(lengths=(4, 2, 3, 1, 5) * 6)
     search = CRFTaggerCV(l2s=[1, 0.1], cv=2, all_possible_states=True, tol=1e-6)
