@@ -3,6 +3,7 @@
     python -m benchmarks.label_errors
     python -m benchmarks.label_errors --only conll2002-esp
     python -m benchmarks.label_errors --write
+    python -m benchmarks.label_errors --look conll2002-esp
 
 Of the chunks of 1,000 sentences, 5 % are damaged: another type, another end, or no chunk at all.
 The records of `find_label_errors` are compared with what was damaged; beside them are tokens by the
@@ -148,13 +149,35 @@ def write_report(runs, report):
     report.write("label_spans", table([*head, *names, "chance"], spans, left=(0, 1)), note)
 
 
+def look(corpus, n_sentences=4_000, n_records=50):
+    """Print the first records of a corpus as it is, to be read."""
+    from sklearn.pipeline import make_pipeline
+
+    from skstruct import CRFTagger, WordVectorizer
+    from skstruct.model_selection import find_label_errors
+
+    X, y = TASKS[corpus]()["train"]
+    X = [[t if isinstance(t, str) else t[0] for t in tokens] for tokens in X[:n_sentences]]
+    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=60))
+    for error in find_label_errors(model, X, y[:n_sentences])[:n_records]:
+        tokens, place = X[error.sequence], slice(error.start, error.end)
+        before = tokens[max(0, error.start - 6) : error.start]
+        after = tokens[error.end : error.end + 5]
+        print(" ".join(error.given), "->", " ".join(error.suggested))
+        print("   ", " ".join([*before, "[", *tokens[place], "]", *after]))
+
+
 def main():
     """Run the benchmark."""
     parser = make_parser(__doc__)
+    parser.add_argument("--look", choices=list(TASKS), help="only print the first records of this")
     parser.add_argument("--only", nargs="+", choices=list(TASKS), help="only these corpora")
     parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     arguments = parse(parser)
+    if arguments.look:
+        look(arguments.look)
+        return
     tasks, size = (QUICK, QUICK_SIZE) if arguments.quick else (TASKS, SIZE)
     with results_folder("label_errors", arguments) as folder:
         runs = Runs(folder / "runs.jsonl")
