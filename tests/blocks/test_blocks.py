@@ -390,3 +390,63 @@ def test_wide_matrices_are_blocks_unless_most_numbers_are_zero(is_full, n_column
     assert len(rows.placed) == n_blocks
     # Only a block has weights for pairs that do not occur.
     assert np.all(CRFTagger().fit(X, y).coef_ != 0) == is_full
+
+
+# ---------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, ">f8", bool])
+def test_numbers_of_other_types_become_float64(dtype):
+    numbers = np.random.default_rng(0).integers(1, 9, size=(6, 40)).astype(dtype)
+    (_, block) = SequenceBatch(numbers, [0, 6]).blocks[0]
+    assert block.dtype == np.float64
+    assert_array_equal(block.toarray(), numbers.astype(float))
+
+
+def test_memory_maps_stay_maps_and_strided_arrays_are_copied(tmp_path):
+    values = np.random.default_rng(0).normal(size=(12, 40)).astype(np.float32)
+    np.save(tmp_path / "states.npy", values)
+    mapped = np.load(tmp_path / "states.npy", mmap_mode="r")
+    batch = SequenceBatch(mapped, [0, 5, 12])
+    assert np.shares_memory(batch.blocks[0].block.values(), mapped)
+    y = [["a", "b", "a", "b", "a"], ["b"] * 7]
+    expected = CRFTagger().fit(SequenceBatch(values, [0, 5, 12]), y)
+    assert_array_equal(CRFTagger().fit(batch, y).coef_, expected.coef_)
+    for strided in (np.asfortranarray(values), np.repeat(values, 2, axis=0)[::2]):
+        found = CRFTagger().fit(SequenceBatch(strided, [0, 5, 12]), y)
+        assert_array_equal(found.coef_, expected.coef_)
+    with pytest.raises(ValueError, match="X has 39 features, but"):
+        expected.predict(SequenceBatch(values[:, 1:], [0, 12]))
+
+
+def test_a_table_of_which_no_row_is_used():
+    table, y = np.ones((3, 2)), [["a", "b"], ["b", "b"]]
+    numbers = np.array([[0], [-1], [-1], [-1]], np.int32)
+    batch = SequenceBatch._of_blocks(None, (Placed(0, LookedUpBlock(table, numbers)),), [0, 2, 4])
+    nothing = batch[1:]
+    assert len(nothing.blocks[0].block.table) == 0
+    tagger = CRFTagger().fit(batch, y)
+    assert tagger.predict(nothing).tolist() == tagger.predict(batch)[1:].tolist()
+    assert not CRFTagger().fit(nothing, y[1:]).coef_.any()
+    assert not nothing.X.any()
+    assert len(SequenceBatch.concatenate([nothing, nothing]).blocks[0].block.table) == 0
+
+
+def test_a_union_does_what_scikit_learns_does():
+    X = [["a", "b"], ["b", "c", "a"]]
+    vectors = {"a": [1.0, 2.0], "b": [0.5, 0.0]}
+    union = SequenceUnion(
+        [
+            ("v", EmbeddingVectorizer(vectors)),
+            ("words", WordVectorizer()),
+            ("none", "drop"),
+            ("again", EmbeddingVectorizer(vectors, scale=1)),
+        ],
+        transformer_weights={"v": 3, "none": 2},
+    ).fit(X)
+    short, long = union.transform(X), union.set_params(verbose=True).transform(X)
+    assert_array_equal(short.X.toarray(), long.X.toarray())
+    assert [(start, block.factor) for start, block in short.blocks] == [
+        (start, block.factor) for start, block in long.blocks
+    ]
+    assert short.feature_names is None
