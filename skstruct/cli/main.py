@@ -9,7 +9,7 @@ import traceback
 
 import click
 
-import skstruct
+import skstruct as package
 from skstruct.cli.choose import choose
 from skstruct.cli.evaluate import evaluate
 from skstruct.cli.label_errors import label_errors
@@ -47,7 +47,7 @@ def warm(estimators, jobs, native):
     """
     begin = time.perf_counter()
     n_jobs = -1 if jobs is None else jobs
-    counts = skstruct.warm(estimators or None, n_jobs=n_jobs, native=native)
+    counts = package.warm(estimators or None, n_jobs=n_jobs, native=native)
     n_found = sum(counts.values()) - counts.get("compiler", 0)
     seconds = time.perf_counter() - begin
     write_line(f"{counts.get('compiler', 0)} kernels compiled, {n_found} found, {seconds:.0f} s")

@@ -17,7 +17,8 @@ from skstruct.utils.persistence import Persistent, set_module
 
 # Mean squared length of vectors after scaling: of seven from 0.3 to 64, what a static table of 256
 # numbers at three places gained most with, beside words, on a tenth of CoNLL-2000 and of
-# English-EWT, by scores on their test sets. On a twentieth of JNLPBA, F1 was within .002 of the best.
+# English-EWT, by scores on their test sets. On a twentieth of JNLPBA, F1 was within .002 of the
+# best.
 SQUARED_LENGTH = 2.0
 
 

@@ -115,7 +115,7 @@ def test_command_warm(monkeypatch, capsys):
         calls.append((names, options))
         return {"compiler": 3, "cache": 2, "x86-64-v3": 5}
 
-    monkeypatch.setattr("skstruct.cli.main.compile_ahead", warm)
+    monkeypatch.setattr("skstruct.warm", warm)
     assert main(["warm", "CRFTagger", "--jobs", "2"]) == 0
     assert main(["warm", "--native"]) == 0
     assert calls == [
