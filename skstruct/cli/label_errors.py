@@ -2,7 +2,6 @@
 
 import click
 
-from skstruct import model_selection
 from skstruct.cli.answers import check_kind, inputs_of
 from skstruct.cli.choose import TOOLS, text_of
 from skstruct.cli.estimators import AROUND, TAGGERS, make, make_vectorizer
@@ -13,6 +12,7 @@ from skstruct.cli.output import write_line
 from skstruct.cli.text import errors_name_lines, read_all
 from skstruct.datasets.annotations import write_annotations
 from skstruct.datasets.spans import labels_to_spans
+from skstruct.model_selection.errors import find_label_errors
 
 
 @click.command("label-errors", short_help="Find labels that may be wrong.")
@@ -55,7 +55,7 @@ def label_errors(files, number, output, to, layout, cv, jobs, **options):
     model = Model(make(options["estimator"], options["parameters"], "-p"), vectorizer)
     X, y = inputs_of(model, sequences), [sequence.y for sequence in sequences]
     with errors_name_lines(sequences):
-        errors = model_selection.find_label_errors(model.to_fit(), X, y, cv=cv, n_jobs=jobs)
+        errors = find_label_errors(model.to_fit(), X, y, cv=cv, n_jobs=jobs)
     shown = errors[:number]
     if output is None:
         for error in shown:

@@ -104,6 +104,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         "scale_": Number(),
         "unknown_vector_": Maybe(Array(np.float64, ("n_dimensions_",))),
     }
+    _complete = ("n_dimensions_", "scale_", "unknown_vector_")
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from skstruct import (
     SDCACRF,
     AROWTagger,
     CRFTagger,
+    EmbeddingVectorizer,
     MIRATagger,
     PerceptronTagger,
     SAPOTagger,
@@ -87,6 +88,7 @@ def results():
         **listed_transitions(),
         **inner_products(),
         **vector_operations(),
+        **blocks_of_vectors(),
     }
 
 
@@ -95,6 +97,15 @@ def real_features():
     rng = np.random.default_rng(0)
     shape = (sum(LENGTHS), 40)
     return rng.integers(1, 5, shape) / 2 * (rng.random(shape) < np.linspace(0.05, 1, 40))
+
+
+def blocks_of_vectors():
+    """Vectors of words and of their neighbours, with gradients that are summed by word."""
+    words = [[f"word{i % 3}" for i in range(length)] for length in LENGTHS]
+    vectors = {f"word{i}": [0.5 * i, 1.0, -1.0] for i in range(2)}
+    batch = EmbeddingVectorizer(vectors, offsets=(-1, 0, 1)).fit_transform(words)
+    tagger = CRFTagger(l2=0.5, tol=1e-10).fit(batch, labels())
+    return {"blocks-coef": tagger.coef_, "blocks-proba": np.vstack(tagger.predict_proba(batch))}
 
 
 def labels():

@@ -108,7 +108,7 @@ def test_vectorisers_take_them(fitted):
     words = WordVectorizer(clusters=fitted.clusters_, cluster_prefixes=(2,)).fit(X)
     names = words.get_feature_names_out().tolist()
     assert f"Ucluster2+0:{fitted.clusters_['name1'][:2]}" in names
-    vectors = EmbeddingVectorizer(fitted.vectors_, normalize=str.lower).fit_transform(X)
+    vectors = EmbeddingVectorizer(fitted.vectors_, normalize=str.lower, scale=1).fit_transform(X)
     assert vectors.X.shape == (4, 8)
     assert np.allclose(vectors.X[0], fitted.vectors_["name1"])
 

@@ -354,7 +354,9 @@ def test_lists_of_frames_of_strings_name_the_way(kind):
     assert CRFTagger(l2=0.1).fit([records] * 4, y).predict([records]).tolist() == y[:1]
     vectors = {"Ana": [1.0, 2.0]}
     for column in ("word", 0):
-        X = EmbeddingVectorizer(vectors, column=column).fit_transform([frame[["word"]]] * 4)
+        X = EmbeddingVectorizer(vectors, column=column, scale=1).fit_transform(
+            [frame[["word"]]] * 4
+        )
         assert X.X[:2].tolist() == [[1, 2], [0, 0]]
     with pytest.raises(ValueError, match="Sequence 0 has no column 'pos'"):
         EmbeddingVectorizer(vectors, column="pos").fit([frame])

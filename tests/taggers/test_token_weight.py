@@ -29,7 +29,7 @@ from skstruct.chain.dense import Dense
 from skstruct.chain.listed import Listed
 from skstruct.input.training_set import TrainingSet, as_rows, read_token_weights
 from skstruct.learning import online
-from skstruct.learning.solver import token_accuracy
+from skstruct.learning.monitor import token_accuracy
 from skstruct.metrics import token_accuracy_score, token_accuracy_scorer
 from skstruct.taggers.prediction import weights_of
 

@@ -31,6 +31,7 @@ from skstruct import (
     SpanTaggerCV,
     TemplateVectorizer,
     TokenTransformer,
+    VectorScaler,
     WordClusters,
     WordVectorizer,
     crfsuite,
@@ -94,6 +95,9 @@ def fitted_estimators():
             if kind is SequenceUnion:
                 vectorizer = kind([("words", TemplateVectorizer()), ("vectors", vectorizer)])
             cases[name] = vectorizer.fit(TOKENS), lambda e: [*map(str, e.transform(TOKENS).X)]
+        elif kind is VectorScaler:
+            states = [np.eye(3), np.ones((2, 3))]
+            cases[name] = kind().fit(states), lambda e, states=states: e.transform(states).X
         elif kind is TokenTransformer:
             batch = SequenceVectorizer().fit_transform(X)
             step = kind(MaxAbsScaler()).fit(batch)
