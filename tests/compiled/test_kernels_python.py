@@ -105,7 +105,7 @@ def blocks_of_vectors():
     vectors = {f"word{i}": [0.5 * i, 1.0, -1.0] for i in range(2)}
     batch = EmbeddingVectorizer(vectors, offsets=(-1, 0, 1)).fit_transform(words)
     tagger = CRFTagger(l2=0.5, tol=1e-10).fit(batch, labels())
-    return {"blocks-coef": tagger.coef_, "blocks-proba": np.vstack(tagger.predict_proba(batch))}
+    return {"crf-blocks": tagger.coef_, "crf-proba": np.vstack(tagger.predict_proba(batch))}
 
 
 def labels():
