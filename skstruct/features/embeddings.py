@@ -65,7 +65,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         Length of the vectors.
     scale_ : float
         Factor of all values.
-    unknown_vector_ : ndarray of shape (n_dimensions_,)
+    unknown_vector_ : ndarray of shape (n_dimensions,)
         Vector of unknown words with ``unknown="mean"``, before it is scaled; else None.
     feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if sequences are data frames.
