@@ -103,7 +103,8 @@ def main():
     quick = ["--quick"] if arguments.quick else []
     results = take_turns(
         processors,
-        lambda processor: run_child("baselines", "--run", processor, *quick),
+        # numba reads the name of the processor when it is imported.
+        lambda processor: run_child("baselines", "--run", processor, *quick, alone=True),
         arguments.repeat,
         warm=() if arguments.quick else processors,
     )

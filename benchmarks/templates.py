@@ -111,8 +111,10 @@ def measure(corpus, route):
     return {"seconds": seconds, "memory": peak_memory() - before}
 
 
-def measure_routes(corpus, repeat):
-    """Results of all routes, in turn, every run in a process of its own."""
+def measure_routes(corpus, repeat, quick):
+    """Results of all routes, in turn, every run in a process of its own unless it is quick."""
+    if quick:
+        return take_turns(ROUTES, lambda route: measure(corpus, route), repeat)
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         return take_turns(ROUTES, lambda route: pool.apply(measure, (corpus, route)), repeat)
 
@@ -163,7 +165,7 @@ def main():
     arguments = parse(make_parser(__doc__, repeat=5))
     corpus = chunking_name(arguments.quick)
     # First of all: a new process starts with the peak of the one that starts it.
-    results = measure_routes(corpus, arguments.repeat)
+    results = measure_routes(corpus, arguments.repeat, arguments.quick)
     parts = CORPORA[corpus]()
     X, test = parts["train"][0], parts["test"][0]
     check(X)

@@ -5,6 +5,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.common.processes import share_process
 from benchmarks.common.report import Report
 from benchmarks.common.stamps import new_stamp, read_stamps
 
@@ -28,10 +29,12 @@ def make_parser(doc, *, repeat=None):
 
 
 def parse(parser):
-    """Parsed command line; a quick run is repeated once."""
+    """Parsed command line; a quick run is repeated once, in one process."""
     arguments = parser.parse_args()
-    if arguments.quick and "repeat" in arguments:
-        arguments.repeat = 1
+    if arguments.quick:
+        share_process()
+        if "repeat" in arguments:
+            arguments.repeat = 1
     return arguments
 
 

@@ -1,5 +1,6 @@
 """Runs in processes of their own: time, peak memory, and systems that take turns."""
 
+import io
 import json
 import os
 import resource
@@ -7,8 +8,14 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
+
+# Whether children are called in this process: in quick runs, whose times and sizes nobody reads,
+# imports would take most of the time.
+_shares = False
 
 
 class Clock:
@@ -60,14 +67,38 @@ def seconds_of(function, n_calls, clock=perf_counter):
     return statistics.median(seconds)
 
 
-def run_child(module, *arguments, timeout=None):
+def share_process():
+    """Have `run_child` call modules in this process from now on."""
+    global _shares
+    _shares = True
+
+
+def run_child(module, *arguments, timeout=None, alone=False):
     """Run a module of this package in a fresh process; return the JSON of its last line.
 
-    It raises subprocess.TimeoutExpired after `timeout` seconds.
+    Quick runs call its `main` in this process, unless it has to be `alone`. It raises
+    subprocess.TimeoutExpired after `timeout` seconds.
     """
-    command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=timeout)
-    return json.loads(done.stdout.splitlines()[-1])
+    name, arguments = f"benchmarks.{module}", list(map(str, arguments))
+    if _shares and not alone:
+        output = _output_of(import_module(name).main, [module, *arguments])
+    else:
+        command = [sys.executable, "-m", name, *arguments]
+        options = {"check": True, "stdout": subprocess.PIPE, "text": True, "timeout": timeout}
+        output = subprocess.run(command, **options).stdout
+    return json.loads(output.splitlines()[-1])
+
+
+def _output_of(function, arguments):
+    """What a function prints that reads these arguments of the command line."""
+    output, before = io.StringIO(), sys.argv
+    sys.argv = arguments
+    try:
+        with redirect_stdout(output):
+            function()
+    finally:
+        sys.argv = before
+    return output.getvalue()
 
 
 def take_turns(systems, run, repeat, *, warm=()):

@@ -68,5 +68,10 @@ def train(path, prediction):
     }
 
 
-if __name__ == "__main__":
+def main():
+    """Train once; print what it took."""
     print(json.dumps(train(*sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

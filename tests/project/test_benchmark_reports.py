@@ -1,7 +1,10 @@
-"""What the reports of benchmarks share: stamps of tables, and the correction of p."""
+"""What benchmarks share: stamps of tables, the correction of p, and calls of parts of a run."""
 
+import json
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from numpy.testing import assert_allclose
 # Behind all others, so that the package under test stays the one that is installed.
 sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
+from benchmarks.common import processes
 from benchmarks.common.report import Report, corrected
 from benchmarks.common.stamps import code_hash, describe, new_stamp, read_stamps
 
@@ -67,3 +71,20 @@ def test_the_hash_of_the_code_leaves_out_words_and_what_is_not_timed(tmp_path):
     assert hash_of(1) == hash_of(1, "sum")
     assert hash_of(1) != hash_of(2)
     assert hash_of(1, room="datasets") == hash_of(2, room="datasets")
+
+
+def test_parts_of_quick_runs_are_called_in_one_process(monkeypatch, capsys):
+    def main():
+        print("not read")
+        print(json.dumps([os.getpid(), *sys.argv[1:]]))
+
+    monkeypatch.setitem(sys.modules, "benchmarks.part", SimpleNamespace(main=main))
+    monkeypatch.setattr(processes, "_shares", False)
+    given = list(sys.argv)
+    processes.share_process()
+    assert processes.run_child("part", "--folder", Path("a"), 3) == [
+        os.getpid(),
+        *("--folder", "a", "3"),
+    ]
+    assert sys.argv == given
+    assert capsys.readouterr().out == ""
