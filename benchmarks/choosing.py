@@ -2,15 +2,20 @@
 
     python -m benchmarks.choosing
     python -m benchmarks.choosing --only conll2002-esp --seeds 2
+    python -m benchmarks.choosing --times
     python -m benchmarks.choosing --write
 
 Labels of a pool are hidden. The first 1,000 tokens are random sentences. In each round a tagger
 learns from all that is labelled, a strategy chooses sentences until there are twice as many tokens,
 and their labels are shown. Finished runs are kept in ``benchmarks/results/choosing``, and
-``--write`` writes the tables from them.
+``--write`` writes the tables from them. ``--times`` measures what a choice among 100,000 sentences
+costs, beside `predict_proba`.
 """
 
+from functools import partial
+from itertools import chain, cycle, islice
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 
@@ -22,6 +27,9 @@ from benchmarks.common.runs import Records
 BUDGETS, QUICK_BUDGETS = (1_000, 2_000, 4_000, 8_000), (150, 300)
 POOL, TEST = 2_000, 800
 SEEDS = 5
+# Sentences of the pool whose choices are timed, of those that the tagger learns from, and chosen.
+TIMED, TIMED_TRAINING, TIMED_CHOSEN, TURNS = 100_000, 2_000, 50, 2
+QUICK_TIMED = 200
 RANDOM = "random"
 STRATEGIES = {
     RANDOM: {"strategy": "random", "diverse": False},
@@ -95,6 +103,48 @@ def simulate(parts, strategy, seed, budgets):
     return found
 
 
+def measure_times(tasks, n_sentences, n_turns):
+    """Seconds of processor of each way to score a pool, in turn; the least of some turns.
+
+    The pool is the training sentences of all corpora, repeated where they are too few; the tagger
+    has learnt from Dutch names, where they are among them.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    from skstruct import CRFTagger, WordVectorizer
+    from skstruct.model_selection import choose_sequences
+
+    parts = {name: read()["train"] for name, read in tasks.items()}
+    X, y = parts.get("conll2002-ned") or next(iter(parts.values()))
+    model = make_pipeline(WordVectorizer(), CRFTagger())
+    model.fit(words_of(X[:TIMED_TRAINING]), y[:TIMED_TRAINING])
+    sentences = list(chain.from_iterable(words_of(X) for X, _ in parts.values()))
+    pool = list(islice(cycle(sentences), n_sentences))
+    calls = {"predict_proba": lambda: model.predict_proba(pool)}
+    for strategy in ("spans", "margin", "entropy", "random"):
+        calls[strategy] = partial(choose_sequences, model, pool, TIMED_CHOSEN, strategy=strategy)
+    model.predict_proba(pool[:10])
+    seconds = {name: [] for name in calls}
+    for _ in range(n_turns):
+        for name, call in calls.items():
+            start = process_time()
+            call()
+            seconds[name].append(process_time() - start)
+    return {name: min(values) for name, values in seconds.items()}, sum(map(len, pool))
+
+
+def write_times(report, tasks, n_sentences, n_turns):
+    """Write seconds, and how many times those of `predict_proba` they are."""
+    seconds, n_tokens = measure_times(tasks, n_sentences, n_turns)
+    plain = seconds["predict_proba"]
+    rows = [[name, f"{value:.1f}", f"{value / plain:.2f}"] for name, value in seconds.items()]
+    note = (
+        f"{n_sentences:,} sentences, {n_tokens:,} tokens, {TIMED_CHOSEN} chosen. "
+        f"Least of {n_turns} turns. {machine()}"
+    )
+    report.write("times", table(["", "seconds", "times `predict_proba`"], rows), note)
+
+
 def write_report(runs, report, names, budgets):
     """Write F1 with each budget, and the gains over random choice."""
     scores, gains = [], []
@@ -128,6 +178,7 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=list(TASKS), help="only these corpora")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"default {SEEDS}")
+    parser.add_argument("--times", action="store_true", help="only measure times")
     parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     arguments = parse(parser)
@@ -135,7 +186,8 @@ def main():
     names = arguments.only or list(tasks)
     with results_folder("choosing", arguments) as folder:
         runs = Runs(folder / "runs.jsonl")
-        for seed in range(0 if arguments.write else 1 if arguments.quick else arguments.seeds):
+        n_seeds = 1 if arguments.quick else arguments.seeds
+        for seed in range(0 if arguments.write or arguments.times else n_seeds):
             for corpus in names:
                 parts = tasks[corpus]()
                 for name, strategy in STRATEGIES.items():
@@ -144,7 +196,11 @@ def main():
                         run = {**key, "points": simulate(parts, strategy, seed, budgets)}
                         print(runs.add(run), flush=True)
         with open_report("choosing", arguments) as report:
-            write_report(runs, report, names, budgets)
+            if not arguments.times:
+                write_report(runs, report, names, budgets)
+            if arguments.times or arguments.quick:
+                n_sentences, n_turns = (QUICK_TIMED, 1) if arguments.quick else (TIMED, TURNS)
+                write_times(report, {name: tasks[name] for name in names}, n_sentences, n_turns)
 
 
 if __name__ == "__main__":

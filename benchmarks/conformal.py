@@ -82,6 +82,8 @@ TASKS = {
         alphas=ALPHAS_OF_PERSONS,
     ),
 }
+# `max_chunks` of the second table, at this `alpha`.
+BOUNDS, ALPHA_OF_BOUNDS = (20, 10, 5), 0.05
 QUICK_ALPHAS = dict.fromkeys(ALPHAS, (0.5,))
 QUICK = {"addresses": Task("addresses", load_quick, alphas=QUICK_ALPHAS)}
 
@@ -164,20 +166,26 @@ def measure_split(found, tagger, calibration, test):
         }
     rows = found.candidates[in_test[found.candidates[:, 0].astype(int)], 1]
     costs = missed if tagger.risk == "missed" else shares
-    own = own_threshold(other, owner, tagger)
     n_candidates = int((rows >= threshold).sum())
+    _, of_held_out = np.unique(found.groups[held_out.sequences], return_inverse=True)
+    own, plain = (
+        own_threshold(some, of_some, tagger)
+        for some, of_some in ((other, owner), (held_out, of_held_out))
+    )
+    n_own = max(1, int((rows >= own).sum()))
     return {
         "missed": float(costs.mean()),
         "missed chunks": int(missed.sum()),
         "chunks": len(missed),
         "by_sequence": float(shares.mean()),
         "size": n_candidates / len(missed),
-        "ratio": n_candidates / max(1, int((rows >= own).sum())),
+        "ratio": n_candidates / n_own,
+        "plain": int((rows >= plain).sum()) / n_own,
     }
 
 
 def own_threshold(truth, owner, tagger):
-    """The threshold that these sequences would choose for themselves, by hindsight."""
+    """The threshold that keeps `alpha` on these very sequences, and nothing for the next one."""
     weights = np.ones(len(owner)) / len(owner)
     if tagger.risk != "missed":
         weights = 1 / np.bincount(owner)[owner] / (owner.max() + 1)
@@ -210,7 +218,7 @@ def row_of(task, found, risk, alpha, splits):
     if isinstance(splits, str):
         smallest = splits.partition("smallest alpha that can be kept is ")[2].split(";")[0]
         note = f"refused: {smallest.rstrip('.')} at least" if smallest else "refused: too few"
-        return [*head, note, *[""] * 5]
+        return [*head, note, *[""] * 6]
     missed = np.array([split["missed"] for split in splits])
     error = missed.std(ddof=1) / np.sqrt(len(missed))
     n = len(np.unique(found.groups)) // 2
@@ -224,14 +232,19 @@ def row_of(task, found, risk, alpha, splits):
         m, rank = len(np.unique(found.groups)) - n, int(np.floor((n + 1) * alpha))
         low, high = betabinom(m, n + 1 - rank, rank).ppf([0.025, 0.975])
         inside = np.mean([low <= split["covered"] <= high for split in splits])
-        more = ["", f"{inside:.0%}"]
+        more = ["", f"{inside:.0%}", ""]
     else:
         share = share_of_chunks(splits)
         if risk == "missed":
             share = sum_of(splits, "by_sequence") / len(splits)
-        more = [f"{share:.3f}", f"{np.median([split['ratio'] for split in splits]):.2f}"]
+        more = [f"{share:.3f}", median_of(splits, "ratio"), median_of(splits, "plain")]
     size = sum_of(splits, "size") / len(splits)
     return [*head, f"{mean:.4f} ± {error:.4f}", f"{least:.3f}", verdict, f"{size:.1f}", *more]
+
+
+def median_of(splits, name):
+    """Median of a measure over the splits, as text."""
+    return f"{np.median([split[name] for split in splits]):.2f}"
 
 
 def sum_of(splits, name):
@@ -245,8 +258,32 @@ def share_of_chunks(splits):
 
 
 HEAD = [
-    *("", "risk", "alpha", "missed", "least", "kept", "size", "other share", "ratio or band"),
+    *(
+        "",
+        "risk",
+        "alpha",
+        "missed",
+        "least",
+        "kept",
+        "size",
+        "other share",
+        "ratio or band",
+        "uncorrected",
+    ),
 ]
+
+
+def row_of_bound(task, found, bound, n_splits):
+    """Row of a corpus with another `max_chunks`."""
+    alpha = ALPHA_OF_BOUNDS
+    _, most = np.unique(found.chunks.sequences, return_counts=True)
+    splits = measure(found, task._replace(max_chunks=bound), "missed", alpha, n_splits)
+    head = [task.title, bound, int(most.max())]
+    if isinstance(splits, str):
+        return [*head, "refused", "", ""]
+    size = sum_of(splits, "size") / len(splits)
+    missed = f"{share_of_chunks(splits):.4f}"
+    return [*head, missed, f"{size:.1f}", median_of(splits, "ratio")]
 
 
 def shifted_rows(folder):
@@ -287,7 +324,7 @@ def main():
     tasks = QUICK if arguments.quick else TASKS
     tasks = {name: tasks[name] for name in arguments.only or tasks}
     n_splits = QUICK_SPLITS if arguments.quick else SPLITS
-    rows = []
+    rows, of_bounds = [], []
     with results_folder("conformal", arguments) as folder:
         for name, task in tasks.items():
             make = partial(score_task, task)
@@ -297,9 +334,13 @@ def main():
                     splits = measure(found, task, risk, alpha, n_splits)
                     rows.append(row_of(task, found, risk, alpha, splits))
                     print(*rows[-1], sep="\t", flush=True)
+            if "missed" in task.alphas:
+                of_bounds += [row_of_bound(task, found, bound, n_splits) for bound in BOUNDS]
         with open_report("conformal", arguments) as report:
             note = f"{n_splits} splits. {machine()}"
             report.write("splits", table(HEAD, rows, left=(0, 1, 5)), note)
+            head = ["", "max_chunks", "most chunks", "missed", "size", "ratio"]
+            report.write("bounds", table(head, of_bounds), note)
             if not (arguments.quick or arguments.only):
                 head = ["tested on", "missed", "missed, by sequence", "candidates a chunk"]
                 report.write("sources", table(head, shifted_rows(folder)))

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils import _safe_indexing, check_random_state
 
+from skstruct.decoding import make_search
 from skstruct.input.formats import lists_to_split
 from skstruct.inspection.models import find_tagger
 from skstruct.utils.messages import check_choice, check_count
@@ -88,12 +89,11 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
         raise ValueError(f"diverse must be True or False, got {diverse!r}.")
     fitted = find_tagger(estimator)
     tokens = lists_to_split(X)
-    X = fitted.transform(tokens)
-    _, batch = fitted.tagger._read_X(X)
+    _, batch = fitted.tagger._read_X(fitted.transform(tokens))
     if strategy == "random":
         scores = check_random_state(random_state).random_sample(len(batch))
     else:
-        scores = _SCORES[strategy](fitted.tagger, X, batch)
+        scores = _SCORES[strategy](fitted.tagger, batch)
     order = np.argsort(-scores, kind="stable")
     if diverse and len(order) > n:
         order = order[: _COMPARED * n]
@@ -102,20 +102,24 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
     return order[:n], scores[order[:n]]
 
 
-def _by_spans(tagger, X, batch):
-    _, _, _, places, p = tagger._probable_spans(X, _LEAST)
+def _by_spans(tagger, batch):
+    _, _, _, places, p = tagger._probable_spans(batch, _LEAST)
     wrong = np.bincount(places[:, 1], np.minimum(p, np.maximum(1 - p, 0)), minlength=len(batch))
     return wrong / np.maximum(batch.lengths, 1)
 
 
-def _by_margin(tagger, X, batch):
-    best = tagger.predict_nbest(X, 2, normalize="n_best")
-    margins = [some[0].score - some[1].score if len(some) > 1 else np.inf for some in best]
-    return np.exp(-np.array(margins))
+def _by_margin(tagger, batch):
+    # Labellings themselves would take most of the time.
+    *_, scores, counts = tagger._search_nbest(batch, make_search(2, "astar", 2))
+    margins = np.full(len(batch), np.inf)
+    several = counts > 1
+    # There is one column where no sequence has two labellings.
+    margins[several] = scores[several, 0] - scores[several, -1]
+    return np.exp(-margins)
 
 
-def _by_entropy(tagger, X, batch):
-    proba = _flat_proba(tagger, X)
+def _by_entropy(tagger, batch):
+    proba = _flat_proba(tagger, batch)
     entropy = -np.sum(proba * np.log(np.maximum(proba, 1e-300)), axis=1)
     owner = np.repeat(np.arange(len(batch)), batch.lengths)
     return np.bincount(owner, entropy, minlength=len(batch)) / np.maximum(batch.lengths, 1)
@@ -124,18 +128,17 @@ def _by_entropy(tagger, X, batch):
 _SCORES = {"spans": _by_spans, "margin": _by_margin, "entropy": _by_entropy}
 
 
-def _flat_proba(tagger, X):
+def _flat_proba(tagger, batch):
     """Marginals of all tokens, (n_tokens, n_classes)."""
-    proba = tagger.predict_proba(X)
-    proba = np.concatenate(proba) if proba.dtype == object else proba
-    return proba.reshape(-1, len(tagger.classes_))
+    proba = tagger.predict_proba(batch)
+    return np.concatenate([*proba, np.empty((0, len(tagger.classes_)))])
 
 
 def _vectors(fitted, X):
     """Features, and tokens, of which the tagger is unsure in each sequence, of length one."""
     tokens, X = X, fitted.transform(X)
     _, batch = fitted.tagger._read_X(X)
-    proba = _flat_proba(fitted.tagger, X)
+    proba = _flat_proba(fitted.tagger, batch)
     # Every token counts a little: none may be unsure.
     unsure = 1.01 - proba.max(axis=1)
     owner = np.repeat(np.arange(len(batch)), batch.lengths)

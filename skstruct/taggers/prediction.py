@@ -222,14 +222,11 @@ class LinearChainMixin:
         check_choice("search", search, SEARCHES)
         if normalize not in ("all", "n_best"):
             raise ValueError(f"normalize must be 'all' or 'n_best', got {normalize!r}.")
-        format, batch = self._read_X(X)
-        rows, chain, known, possible = self._condition(batch, known, format)
         found = make_search(n_best, search, beam_width)
-        codes, scores, counts = nbest_labels(rows, batch.offsets, chain, found, self.n_jobs)
-        _require_labellings(scores[:, 0], known, possible)
+        batch, conditioned, codes, scores, counts = self._search_nbest(X, found, known)
         log_partition = None
         if normalize == "all":
-            _, log_partition = self._marginals(batch.offsets, rows, chain, known, possible)
+            _, log_partition = self._marginals(batch.offsets, *conditioned)
             check_log_partition(log_partition)
         labels = self.classes_.astype(object)[codes]
         result = np.empty(len(batch), dtype=object)
@@ -243,6 +240,14 @@ class LinearChainMixin:
                 for m in range(n_found)
             ]
         return result
+
+    def _search_nbest(self, X, search, known=None):
+        """Read X and search; return the batch, `_condition`'s result and that of `nbest_labels`."""
+        format, batch = self._read_X(X)
+        rows, chain, known, possible = conditioned = self._condition(batch, known, format)
+        found = nbest_labels(rows, batch.offsets, chain, search, self.n_jobs)
+        _require_labellings(found[1][:, 0], known, possible)
+        return batch, conditioned, *found
 
     def predict_spans(self, X, *, threshold=0.5, known=None) -> Any:
         """Predict the chunks, with the probability of each.
