@@ -65,7 +65,8 @@ def _weights(model):
         names = model.vectorizer.get_feature_names_out()
     if names is None:
         names = [f"feature {i}" for i in range(estimator.n_features_in_)]
-    classes = [str(label) for label in getattr(estimator, "classes_", ())]
+    classes = getattr(estimator, "learned_classes_", getattr(estimator, "classes_", ()))
+    classes = [str(label) for label in classes]
     yield "score", coef.T, [names, classes][: coef.ndim]
     for title, name in (("transitions", "transition_"), ("triples", "transition2_")):
         if hasattr(estimator, name):

@@ -222,6 +222,11 @@ def model_from_tagger(tagger, *, feature_names=None, labels=None):
 
 def finite_chain(tagger, program):
     """Weights of a tagger of first order; a ValueError for others, or for infinite weights."""
+    if tagger._scheme_learnt is not None:
+        raise ValueError(
+            f"The tagger has learnt labels of another scheme (learn_scheme), which {program} does "
+            "not support. Fit it with learn_scheme=None on labels of that scheme."
+        )
     if tagger._kind.order > 1:
         raise ValueError(
             f"The tagger has weights of label triples (transition2_), which {program} does not "

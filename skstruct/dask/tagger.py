@@ -304,6 +304,11 @@ class DaskTagger(Persistent, BaseEstimator):
                 f"DaskTagger does not support class_weight={tagger.class_weight!r}: pass the "
                 "weights of the classes as a dict."
             )
+        if tagger.learn_scheme is not None:
+            raise ValueError(
+                "DaskTagger does not support learn_scheme: convert the labels of each partition "
+                "with skstruct.datasets.convert_labels."
+            )
         if tagger.early_stopping and X_val is None:
             raise ValueError("early_stopping on a cluster needs a validation set: X_val and y_val.")
         vectorizer = self.vectorizer

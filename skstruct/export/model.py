@@ -106,6 +106,11 @@ def _vectoriser_and_tagger(steps, estimator):
             f"This {kind} was fitted on numbers, and files have no names for these. Export a "
             "pipeline of a vectoriser and a tagger, or fit on feature dicts."
         )
+    if tagger._scheme_learnt is not None:
+        raise ValueError(
+            "The tagger has learnt labels of another scheme (learn_scheme), which files do not "
+            "have. Fit it with learn_scheme=None, on labels of that scheme to have the same model."
+        )
     if tagger._n_transition_features is not None:
         raise ValueError(
             "The model has features of transitions, which cannot be exported. Fit without lines "

@@ -241,7 +241,7 @@ def impossible(labels, offsets, possible):
 # Known labels are constraints of single tokens.
 
 
-def clamp(rows, chain, known):
+def clamp(rows, chain, known, outer=None):
     """Restrict rows and a chain to the labellings that agree with known labels.
 
     Parameters
@@ -252,6 +252,8 @@ def clamp(rows, chain, known):
         The weights.
     known : ndarray of shape (n_rows,)
         Codes of the labels, negative where unknown.
+    outer : ndarray of shape (n_labels,), default=None
+        Code of the label of y that each label stands for; None for its own.
 
     Returns
     -------
@@ -268,11 +270,13 @@ def clamp(rows, chain, known):
         indices=np.insert(rows.indices, ends, added),
         data=data,
     )
-    weights = np.concatenate([chain.weights, np.where(np.eye(n_labels, dtype=bool), 0.0, -np.inf)])
+    outer = np.arange(n_labels) if outer is None else outer
+    agree = outer == np.arange(max(known.max(initial=0), outer.max()) + 1)[:, None]
+    weights = np.concatenate([chain.weights, np.where(agree, 0.0, -np.inf)])
     return read_only(rows), read_only(chain._replace(weights=weights))
 
 
-def check_decoded(codes, known, offsets, possible):
+def check_decoded(codes, known, offsets, possible, codes_of_y=None):
     """Raise an error if decoding found no possible labelling of a sequence.
 
     Parameters
@@ -285,6 +289,8 @@ def check_decoded(codes, known, offsets, possible):
         Row number at which each sequence starts.
     possible : Constraint or None
         The constraint in the weights.
+    codes_of_y : ndarray of shape (n_rows,), default=None
+        The best labels as y has them, if known labels are those of y.
 
     Raises
     ------
@@ -293,6 +299,7 @@ def check_decoded(codes, known, offsets, possible):
     """
     bad = [] if possible is None else [row for row, _ in impossible(codes, offsets, possible)]
     if known is not None:
+        codes = codes if codes_of_y is None else codes_of_y
         bad += np.flatnonzero((known >= 0) & (known != codes)).tolist()
     if bad:
         sequence = int(np.searchsorted(offsets, min(bad), side="right") - 1)

@@ -439,6 +439,11 @@ def _take_sequence(estimator, X, index, token=0):
     # Some formats of sparse matrices have no rows to select.
     X = to_csr(X) if sp.issparse(X) else list(X) if isinstance(X, Iterator) else X
     fitted = find_tagger(estimator)
+    if getattr(fitted.tagger, "_scheme_learnt", None) is not None:
+        raise ValueError(
+            "The tagger has learnt labels of another scheme (learn_scheme), by which its answers "
+            "cannot be explained. Fit it with learn_scheme=None, on labels of that scheme."
+        )
     check_index("index", index, _num_samples(X), "X", "sequences")
     alone = _safe_indexing(X, [index])
     batch = fitted.tagger._read_X(fitted.transform(alone))[1]

@@ -39,6 +39,10 @@ class FittedTagger(NamedTuple):
         coef = self.tagger.coef_
         return coef.toarray() if issparse(coef) else coef
 
+    def classes(self):
+        """Labels of the weights."""
+        return getattr(self.tagger, "learned_classes_", self.tagger.classes_)
+
     def feature_names(self):
         """Names of the features, ``x0``, ``x1`` and so on where they have none.
 
@@ -65,14 +69,14 @@ class FittedTagger(NamedTuple):
         return np.asarray(names, dtype=object)
 
     def codes(self, labels):
-        """Positions of labels in ``classes_``; None stands for all, chunk type by chunk type.
+        """Positions of labels of the weights; None stands for all, chunk type by chunk type.
 
         Raises
         ------
         ValueError
             If the tagger does not know one of them.
         """
-        classes = self.tagger.classes_.tolist()
+        classes = self.classes().tolist()
         if labels is None:
             return order_of_labels(classes)
         return codes_of(labels, classes, f"the labels of {type(self.tagger).__name__}")

@@ -323,7 +323,8 @@ class CalibrationDisplay(_CalibrationDisplay):
                 raise ValueError("label is for the probabilities of tokens, not of='sequence'.")
             correct, probability = _of_sequences(tagger, X, y)
         else:
-            code = None if label is None else fitted.codes([label])[0]
+            names = tagger.classes_.tolist(), f"the labels of {type(tagger).__name__}"
+            code = None if label is None else codes_of([label], *names)[0]
             correct, probability = _of_tokens(tagger, X, y, code)
         # Two dollar signs would make mathematics of the label.
         shown = str(label).replace("$", r"\$")

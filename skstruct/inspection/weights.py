@@ -163,7 +163,7 @@ def feature_weights(estimator, *, labels=None, n_features=None):
 def _strongest(estimator, labels, n_features):
     check_count("n_features", n_features, none=True)
     fitted = find_tagger(estimator)
-    classes, coef, names = fitted.tagger.classes_.tolist(), fitted.coef(), fitted.feature_names()
+    classes, coef, names = fitted.classes().tolist(), fitted.coef(), fitted.feature_names()
     found = []
     for code in fitted.codes(labels):
         weights = coef[code]
@@ -330,7 +330,7 @@ def _weights(estimator, labels, include_ends):
     fitted = find_tagger(estimator)
     tagger, codes = fitted.tagger, fitted.codes(labels)
     matrix = tagger.transition_[np.ix_(codes, codes)]
-    names = tagger.classes_[codes].tolist()
+    names = fitted.classes()[codes].tolist()
     if not include_ends:
         return matrix, names, names
     start, end = tagger.start_[codes], tagger.end_[codes][:, None]

@@ -103,7 +103,14 @@ class Monitor:
         return cls(estimator, tasks, max_iter=max_iter)
 
     def watch(
-        self, stopping=None, validation_set=None, *, score=None, on_prediction=None, **functions
+        self,
+        stopping=None,
+        validation_set=None,
+        *,
+        score=None,
+        on_prediction=None,
+        codes_of_y=None,
+        **functions,
     ):
         """Set what is known after the data have been read.
 
@@ -118,6 +125,9 @@ class Monitor:
         on_prediction : callable, default=None
             Called at every epoch with the labels predicted for the held-out set, an ndarray of
             codes of shape (n_rows,).
+        codes_of_y : ndarray of shape (n_labels,), default=None
+            Code of y's label for each label that is learnt, if these are others. The held-out set
+            has those of y.
         **functions : callable
             ``attributes(weights)`` returns a dict of the attributes that the estimator would have
             with these weights, for callbacks; by default, they are such a dict.
@@ -130,7 +140,7 @@ class Monitor:
         """
         self._stopping = Stopping() if stopping is None else stopping
         self.validation_set, self._score, self._on_prediction = validation_set, score, on_prediction
-        self._functions = functions
+        self._functions, self._codes_of_y = functions, codes_of_y
         return self
 
     def hold_out(self, training_set, random_state):
@@ -166,6 +176,9 @@ class Monitor:
         order = counting[random_state.permutation(len(counting))]
         held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
         self.validation_set = training_set.take(held)
+        if self._codes_of_y is not None:
+            labels = self._codes_of_y[self.validation_set.labels]
+            self.validation_set = self.validation_set._replace(labels=labels)
         return training_set.take(kept)
 
     def without_blocks(self):
@@ -284,7 +297,8 @@ class Monitor:
     def _score_of(self, chain):
         data = self.validation_set
         if self._score is None:
-            return token_accuracy(chain, data, self._stopping.n_jobs, self._on_prediction)
+            options = self._on_prediction, self._codes_of_y
+            return token_accuracy(chain, data, self._stopping.n_jobs, *options)
         if self._in_order is None:
             # Features are numbered as by the estimator, in the same set at every epoch.
             if self._rank is not None:
@@ -362,7 +376,7 @@ class Monitor:
         return f"  about {duration(pace * expected):>8} left"
 
 
-def token_accuracy(chain, data, n_jobs, on_prediction=None):
+def token_accuracy(chain, data, n_jobs, on_prediction=None, codes_of_y=None):
     """Weighted share of the labelled tokens that a chain labels correctly.
 
     Parameters
@@ -375,6 +389,8 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
         Number of threads.
     on_prediction : callable, default=None
         Called with the predicted labels, ndarray of shape (n_rows,).
+    codes_of_y : ndarray of shape (n_labels,), default=None
+        As of `Monitor.watch`.
 
     Returns
     -------
@@ -383,6 +399,8 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None):
     predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
     if on_prediction is not None:
         on_prediction(predicted)
+    if codes_of_y is not None:
+        predicted = codes_of_y[predicted]
     weight = data.weight_of_tokens() * (data.labels != _UNKNOWN)
     return float(np.average(predicted == data.labels, weights=weight))
 

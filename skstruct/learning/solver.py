@@ -206,6 +206,7 @@ ABILITIES = {
     "no_l2": Ability("no L2 penalty (``l2=0``)", "l2", lambda value: value == 0),
     "min_freq": Ability("minimum frequency of features", "min_freq", _but(0)),
     "constraint": Ability("constraint on labellings", "constraint"),
+    "learn_scheme": Ability("labels of another scheme", "learn_scheme"),
     "label_cost": Ability("cost of wrong labels", "label_cost"),
     "order": Ability("second order (``order=2``)", "order", _but(1)),
     "partial_labels": Ability("partly labelled sequences"),
@@ -249,20 +250,21 @@ SOLVERS = {
     "lbfgs": _solver(
         "learning.lbfgs",
         "limited-memory BFGS",
-        "l1 no_l2 min_freq constraint label_cost order partial_labels transition_features "
-        "validation_set early_stopping settling warm_start bound",
+        "l1 no_l2 min_freq constraint learn_scheme label_cost order partial_labels "
+        "transition_features validation_set early_stopping settling warm_start bound",
     ),
     "sag": _solver(
         "learning.sag",
         "stochastic average gradient",
-        "no_l2 constraint validation_set warm_start bound",
+        "no_l2 constraint learn_scheme validation_set warm_start bound",
     ),
     "oeg": _solver("learning.oeg", "online exponentiated gradient", "validation_set bound"),
     "sgd": _solver(
         "learning.online",
         "stochastic gradient descent",
-        "no_l2 constraint label_cost order partial_labels transition_features validation_set "
-        "early_stopping warm_start average structure_alpha mini_length no_tol partial_fit",
+        "no_l2 constraint learn_scheme label_cost order partial_labels transition_features "
+        "validation_set early_stopping warm_start average structure_alpha mini_length no_tol "
+        "partial_fit",
     ),
     "crfsuite": _solver(
         "crfsuite.solver",

@@ -129,6 +129,9 @@ class AROWTagger(OnlineTagger):
         rows and columns in the order of ``classes_``, allows transitions from row to column where
         it is True. Other labellings have probability zero, in learning and in prediction, and
         weights of minus infinity.
+    learn_scheme : {"IOBES", "BIOES", "BILOU", "BMES"} or None, default=None
+        Learn labels of this scheme in place of y's, which must be of IOB2, IOE2 or a scheme like
+        this one; answers are in y's. Implies the constraint of y's scheme.
     structure_alpha : float, default=1.0
         Structure regularisation: each epoch cuts each sequence anew at random, into this many
         pieces on average, of about equal length. 1 cuts nothing.
@@ -178,6 +181,8 @@ class AROWTagger(OnlineTagger):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
+    learned_classes_ : ndarray of shape (n_learned_classes,)
+        Labels in the order of the weights: ``classes_``, unless `learn_scheme` has others.
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
@@ -261,6 +266,7 @@ class AROWTagger(OnlineTagger):
         fit_intercept=True,
         order=1,
         constraint=None,
+        learn_scheme=None,
         structure_alpha=1.0,
         mini_length=None,
         max_iter=100,
@@ -282,6 +288,7 @@ class AROWTagger(OnlineTagger):
         self.fit_intercept = fit_intercept
         self.order = order
         self.constraint = constraint
+        self.learn_scheme = learn_scheme
         self.structure_alpha = structure_alpha
         self.mini_length = mini_length
         self.max_iter = max_iter

@@ -19,8 +19,9 @@ from skstruct.frames import check_rows, is_frame
 from skstruct.input.constraints import BIASES, check_chain, check_completable, read_constraint
 from skstruct.input.costs import LabelCost, read_label_cost
 from skstruct.input.formats import Format, check_number, encode_labels, read_format
+from skstruct.input.learnt import LEARNT_SCHEMES, READ_SCHEMES
 from skstruct.input.scale import advise_scaling, check_sample_weight
-from skstruct.input.schemes import SCHEMES
+from skstruct.input.schemes import SCHEMES, scheme_of_classes
 from skstruct.input.training_set import (
     TrainingSet,
     block_rows,
@@ -46,11 +47,14 @@ from skstruct.taggers.prediction import (
 )
 from skstruct.taggers.scoring import score_of_weights
 from skstruct.taggers.short import DERIVED
-from skstruct.utils.declared import REAL, Array, Columns, Count, Labels
+from skstruct.utils.declared import REAL, Array, Choice, Columns, Count, Labels
 from skstruct.utils.messages import DataError, compiling_announced
 from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, fit_context
 from skstruct.utils.transaction import draft_of, refuse_arguments, with_attributes
+
+# Size of the weights.
+_K = "learned_classes_"
 
 
 class _Tags(ClassifierTags):
@@ -115,6 +119,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "label_cost": [dict, "array-like", None],
         "constraint": [StrOptions(set(SCHEMES)), "array-like", None],
+        "learn_scheme": [StrOptions(set(LEARNT_SCHEMES)), None],
         "fit_intercept": ["boolean"],
         "order": [Options(Integral, {1, 2})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -127,14 +132,16 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     _stored = {
         "label_cost": LabelCost(),
         "classes_": Labels(),
+        "_scheme_of_y": Choice(*READ_SCHEMES, None),
+        "_scheme_learnt": Choice(*LEARNT_SCHEMES, None),
         "n_transition_features_in_": Count(),
-        "coef_": Array(REAL, ("classes_", "n_features_in_"), sparse=True),
-        "transition_": Array(REAL, ("classes_", "classes_"), forbids=True),
-        "intercept_": Array(REAL, ("classes_",)),
-        "start_": Array(REAL, ("classes_",), forbids=True),
-        "end_": Array(REAL, ("classes_",), forbids=True),
-        "transition_coef_": Array(REAL, ("classes_", "classes_", "n_transition_features_in_")),
-        "transition2_": Array(REAL, ("classes_", "classes_", "classes_")),
+        "coef_": Array(REAL, (_K, "n_features_in_"), sparse=True),
+        "transition_": Array(REAL, (_K, _K), forbids=True),
+        "intercept_": Array(REAL, (_K,)),
+        "start_": Array(REAL, (_K,), forbids=True),
+        "end_": Array(REAL, (_K,), forbids=True),
+        "transition_coef_": Array(REAL, (_K, _K, "n_transition_features_in_")),
+        "transition2_": Array(REAL, (_K, _K, _K)),
         "n_iter_": Count(),
         "history_": Columns(),
     }
@@ -314,9 +321,12 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _model(self):
         """Size of the model, and the labellings that `constraint` allows."""
-        size = self.n_features_in_, len(self.classes_), self._n_transition_features
+        size = self.n_features_in_, len(self.learned_classes_), self._n_transition_features
         possible = read_constraint(self.constraint, self.classes_)
         cost = read_label_cost(getattr(self, "label_cost", None), self.classes_)
+        learnt = self._learnt_labels
+        if learnt is not None:
+            possible, cost = learnt.restrict(possible), learnt.costs(cost)
         model = Model(*size, possible, self._order, cost)
         if model.kind is None:
             raise ValueError(
@@ -363,7 +373,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         def attributes(chain):
             return weights_of(chain) if finish is None else finish(self._with_chain(chain))
 
-        options |= {"score": score, "attributes": attributes}
+        learnt = self._learnt_labels
+        codes_of_y = None if learnt is None else learnt.outer
+        options |= {"score": score, "attributes": attributes, "codes_of_y": codes_of_y}
         return monitor.watch(settings_of(Stopping, self), validation_set, **options)
 
     def _read_X_val(self, X_val):
@@ -433,12 +445,34 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             if reset:
                 batch = self._keep_features_of(batch)
         check_number(len(self.classes_))
+        labels = self._read_other_scheme(labels, batch.offsets, reset)
         model = self._model()
-        self._check_labels(labels, batch.offsets, model.possible)
+        if self._learnt_labels is None:
+            self._check_labels(labels, batch.offsets, model.possible)
         if batch.n_features == 0:
             raise ValueError("Found array with 0 feature(s): at least one feature is required.")
         given = block_rows(batch), batch.offsets, labels, sample_weight, token_weight
         return format, batch, TrainingSet(*given), model
+
+    def _read_other_scheme(self, labels, offsets, reset):
+        """Codes of what is learnt: those of y, unless `learn_scheme` has another scheme."""
+        scheme, before = getattr(self, "learn_scheme", None), self._scheme_learnt
+        if not reset and scheme != before:
+            raise ValueError(
+                f"learn_scheme={scheme!r} cannot go on from weights for {before!r}: fit anew with "
+                "warm_start=False."
+            )
+        if scheme is None:
+            self._forget("_scheme_of_y", "_scheme_learnt")
+            return labels
+        if reset:
+            named = self.constraint if isinstance(self.constraint, str) else None
+            self._scheme_of_y = named or scheme_of_classes(self.classes_.tolist())
+            self._scheme_learnt = scheme
+        learnt = self._learnt_labels
+        for possible in (learnt.possible_outer, read_constraint(self.constraint, self.classes_)):
+            self._check_labels(labels, offsets, possible)
+        return learnt.read(labels, offsets)
 
     def _read_token_weights(self, sample_weight, lengths):
         """Weights of sequences, and factors of tokens beside them, where tokens have weights."""
@@ -457,6 +491,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _weigh(self, given):
         """Give the sequences of a training set their weights; leave out those without one."""
         labels, offsets = given.labels, given.offsets
+        if self._scheme_learnt is not None:
+            labels = self._codes_of_y(labels)
         sample_weight = weigh_sequences(
             self.class_weight, self.classes_, labels, offsets, given.sample_weight
         )

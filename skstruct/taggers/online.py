@@ -23,7 +23,7 @@ from skstruct.learning.online import (
 )
 from skstruct.learning.solver import settings_of
 from skstruct.matrices import copied_arrays
-from skstruct.taggers.base import BaseTagger
+from skstruct.taggers.base import _K, BaseTagger
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.scoring import SCORING
 from skstruct.taggers.short import DERIVED
@@ -77,18 +77,18 @@ def _state(kind, n_features, n_edges):
 
 def _weights(n_features, n_edges, least=None, *, forbids=True):
     """Weights of a chain, or as many other numbers."""
-    biases = Array(np.float64, ("classes_",), least=least)
-    pairs = Array(np.float64, ("classes_", "classes_"), least=least, forbids=forbids)
-    ends = Array(np.float64, ("classes_",), least=least, forbids=forbids)
+    biases = Array(np.float64, (_K,), least=least)
+    pairs = Array(np.float64, (_K, _K), least=least, forbids=forbids)
+    ends = Array(np.float64, (_K,), least=least, forbids=forbids)
     parts = {
-        "weights": Array(np.float64, (n_features, "classes_"), least=least),
+        "weights": Array(np.float64, (n_features, _K), least=least),
         "transition": pairs,
         "intercept": biases,
         "start": ends,
         "end": ends,
     }
     more = {
-        "triple": Array(np.float64, ("_n_pairs", "classes_"), least=least),
+        "triple": Array(np.float64, ("_n_pairs", _K), least=least),
         "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
     }
     n_sets = 1 if n_edges is None else 2
@@ -170,7 +170,7 @@ class OnlineTagger(BaseTagger):
     transition2_ = _Deferred()
 
     # Size of arrays of the state.
-    _n_pairs = property(lambda tagger: len(tagger.classes_) ** 2)
+    _n_pairs = property(lambda tagger: len(tagger.learned_classes_) ** 2)
 
     @property
     def _complete(self):

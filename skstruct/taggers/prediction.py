@@ -23,6 +23,7 @@ from skstruct.input.constraints import (
     no_labelling,
 )
 from skstruct.input.formats import Format, encode_labels, shape_predictions
+from skstruct.input.learnt import learnt_labels
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import block_rows
 from skstruct.matrices import read_only
@@ -99,6 +100,28 @@ class LinearChainMixin:
     parameters `n_jobs` and `constraint`.
     """
 
+    # Schemes of y and of the labels that are learnt in place of y's; None if they are y's own.
+    _scheme_of_y = _scheme_learnt = None
+
+    @property
+    def _learnt_labels(self):
+        """Labels that are learnt in place of those of y; None if they are the same."""
+        if self._scheme_learnt is None:
+            return None
+        classes = tuple(self.classes_.tolist())
+        return learnt_labels(classes, self._scheme_of_y, self._scheme_learnt)
+
+    @property
+    def learned_classes_(self):
+        """Labels that are learnt, in the order of the weights."""
+        learnt = self._learnt_labels
+        return self.classes_ if learnt is None else learnt.classes
+
+    def _codes_of_y(self, codes):
+        """Codes of ``classes_`` for codes of what is learnt."""
+        learnt = self._learnt_labels
+        return codes if learnt is None else learnt.outer[codes]
+
     def predict(self, X, known=None, **others) -> Any:
         """Predict the best label sequences (Viterbi).
 
@@ -134,9 +157,10 @@ class LinearChainMixin:
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
         codes = best_labels(rows, batch.offsets, chain, self.n_jobs)
+        codes_of_y = self._codes_of_y(codes)
         if known is not None or possible is not None:
-            check_decoded(codes, known, batch.offsets, possible)
-        return self._shape_labels(codes, batch, format)
+            check_decoded(codes, known, batch.offsets, possible, codes_of_y)
+        return self._shape_labels(codes_of_y, batch, format)
 
     def predict_proba(self, X, known=None, **others) -> Any:
         """Predict the marginal probability of each label at each token (forward-backward).
@@ -167,12 +191,15 @@ class LinearChainMixin:
         """
         if others:
             refuse_arguments("predict_proba", others)
-        found = weigh_few(self, X) if known is None else None
+        plain = known is None and self._scheme_learnt is None
+        found = weigh_few(self, X) if plain else None
         return self._weigh_batch(X, known) if found is None else found
 
     def _weigh_batch(self, X, known):
         format, batch = self._read_X(X)
         proba, _ = self._marginals(batch.offsets, *self._condition(batch, known, format))
+        learnt = self._learnt_labels
+        proba = proba if learnt is None else learnt.sum_up(proba)
         return shape_predictions(proba, batch.offsets, format)
 
     def predict_nbest(
@@ -228,7 +255,7 @@ class LinearChainMixin:
         if normalize == "all":
             _, log_partition = self._marginals(batch.offsets, *conditioned)
             check_log_partition(log_partition)
-        labels = self.classes_.astype(object)[codes]
+        labels = self.classes_.astype(object)[self._codes_of_y(codes)]
         result = np.empty(len(batch), dtype=object)
         for i, n_found in enumerate(counts):
             a, b = batch.offsets[i], batch.offsets[i + 1]
@@ -321,7 +348,7 @@ class LinearChainMixin:
 
     def _search_spans(self, X, known, least, thresholds):
         check_is_fitted(self)
-        classes = tuple(self.classes_.tolist())
+        classes = tuple(self.learned_classes_.tolist())
         types, reading, separable = reading_of_labels(classes)
         format, batch = self._read_X(X)
         rows, chain, known, possible = self._condition(batch, known, format)
@@ -374,7 +401,9 @@ class LinearChainMixin:
         The last two are None where no label is known, and where every labelling is possible.
         """
         rows, chain, classes = block_rows(batch), read_only(self._chain()), self.classes_
-        sizes = len(classes), batch.n_features, batch.n_transition_features
+        learnt = self._learnt_labels
+        n_labels = len(classes) if learnt is None else len(learnt.classes)
+        sizes = n_labels, batch.n_features, batch.n_transition_features
         weights = len(chain.intercept), *(len(getattr(chain, name)) for name in chain.of_features)
         if weights != sizes[: len(weights)]:
             raise ValueError(_OTHER_FIT)
@@ -384,9 +413,10 @@ class LinearChainMixin:
             possible = possible._replace(name=given("constraint", self.constraint))
         if known is not None:
             _, known = encode_labels(known, batch, format, classes, name="known", partial=True)
-            if possible is not None:
-                check_labelling(known, batch.offsets, classes, possible, known=True)
-            rows, chain = clamp(rows, chain, known)
+            of_y = possible if learnt is None else learnt.possible_outer
+            if of_y is not None:
+                check_labelling(known, batch.offsets, classes, of_y, known=True)
+            rows, chain = clamp(rows, chain, known, None if learnt is None else learnt.outer)
         return rows, chain, known, possible
 
     def _marginals(self, offsets, rows, chain, known, possible):
@@ -417,7 +447,7 @@ class LinearChainMixin:
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         parts = coef.T, self.transition_, self.intercept_, self.start_, self.end_
         chain = Chain(*map(kernel_array, parts))
-        k, n_features = len(self.classes_), self.n_features_in_
+        k, n_features = len(self.learned_classes_), self.n_features_in_
         shapes = (n_features, k), (k, k), (k,), (k,), (k,)
         for name, part, shape in zip(ALWAYS_LEARNT, chain, shapes, strict=True):
             _check_shape(self, name, part, shape)
@@ -445,7 +475,7 @@ def _check_shape(tagger, name, part, shape):
     if part.shape != shape:
         raise ValueError(
             f"{name} has the shape {getattr(tagger, name).shape}, which does not fit "
-            f"{len(tagger.classes_)} classes and {tagger.n_features_in_} features."
+            f"{len(tagger.learned_classes_)} classes and {tagger.n_features_in_} features."
         )
 
 

@@ -61,6 +61,9 @@ class SDCACRF(BaseTagger):
         rows and columns in the order of ``classes_``, allows transitions from row to column where
         it is True. Other labellings have probability zero, in learning and in prediction, and
         weights of minus infinity.
+    learn_scheme : {"IOBES", "BIOES", "BILOU", "BMES"} or None, default=None
+        Learn labels of this scheme in place of y's, which must be of IOB2, IOE2 or a scheme like
+        this one; answers are in y's. Implies the constraint of y's scheme.
     label_cost : array-like of shape (n_classes, n_classes) or dict, default=None
         Costs of wrong labels, which are added to their scores while learning (softmax-margin), so
         that the right label has to win by as much: an array from right label, the row, to predicted
@@ -102,6 +105,8 @@ class SDCACRF(BaseTagger):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
+    learned_classes_ : ndarray of shape (n_learned_classes,)
+        Labels in the order of the weights: ``classes_``, unless `learn_scheme` has others.
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features.
     transition_ : ndarray of shape (n_classes, n_classes)
@@ -175,6 +180,7 @@ class SDCACRF(BaseTagger):
         fit_intercept=True,
         order=1,
         constraint=None,
+        learn_scheme=None,
         label_cost=None,
         max_iter=1000,
         tol=1e-4,
@@ -193,6 +199,7 @@ class SDCACRF(BaseTagger):
         self.fit_intercept = fit_intercept
         self.order = order
         self.constraint = constraint
+        self.learn_scheme = learn_scheme
         self.label_cost = label_cost
         self.max_iter = max_iter
         self.tol = tol

@@ -264,7 +264,7 @@ class ShortWay:
         chain = self._chain_of(tagger)
         if chain is not None:
             self._plan[few.USABLE] = 1
-            self._describe(chain)
+            self._describe(chain, tagger._codes_of_y(np.arange(len(chain.transition))))
             self._describe_codes()
             if tabulates:
                 self._tabulate(chain)
@@ -292,19 +292,19 @@ class ShortWay:
         if self.vectorizer is _NoVectorizer:
             known = vars(tagger).get("feature_names_in_")
         fits = known is not None and len(chain.weights) == len(known) and chain.may_list
-        if not may_run or not fits or len(self._classes) != len(chain.transition):
+        if not may_run or not fits or len(tagger.learned_classes_) != len(chain.transition):
             return None
         # Changes in place are to be seen, as in a batch.
         given = (getattr(tagger, name) for name in ALWAYS_LEARNT)
         return chain if all(map(np.may_share_memory, chain, given)) else None
 
-    def _describe(self, chain):
+    def _describe(self, chain, codes_of_y):
         """Note the weights and the labels."""
         self._plan[few.N_FEATURES], self._plan[few.N_LABELS] = chain.weights.shape
         places = few.WEIGHTS, few.TRANSITION, few.INTERCEPT, few.START, few.END
         for place, part in zip(places, chain, strict=True):
             self._point(place, part)
-        self._names = self._classes.tolist()
+        self._names = self._classes[codes_of_y].tolist()
         self._point(few.LABELS, np.array(list(map(id, self._names))))
 
     def _describe_codes(self):
