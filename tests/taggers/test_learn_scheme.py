@@ -331,3 +331,13 @@ def test_files_and_explanations_are_refused(tmp_path):
         write_python(tagger, tmp_path / "model.py")
     with pytest.raises(ValueError, match="another scheme"):
         explain_token(tagger, X)
+
+
+@pytest.mark.parametrize("changed", [{"_scheme_of_y": None}, {"_scheme_of_y": "IOB1"}])
+def test_tampered_models_are_refused(changed):
+    X, y = sentences()
+    tagger = CRFTagger(learn_scheme="IOBES").fit(X, y)
+    vars(tagger).update(changed)
+    data = skops.io.dumps(tagger)
+    with pytest.raises(ValueError, match="scheme"):
+        skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
