@@ -53,8 +53,8 @@ from skstruct.utils.persistence import Persistent
 from skstruct.utils.progress import CallbackSupport, fit_context
 from skstruct.utils.transaction import draft_of, refuse_arguments, with_attributes
 
-# Size of the weights.
-_K = "learned_classes_"
+# Attribute whose length is the size of weights.
+LABELS = "learned_classes_"
 
 
 class _Tags(ClassifierTags):
@@ -135,13 +135,13 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "_scheme_of_y": Choice(*READ_SCHEMES, None),
         "_scheme_learnt": Choice(*LEARNT_SCHEMES, None),
         "n_transition_features_in_": Count(),
-        "coef_": Array(REAL, (_K, "n_features_in_"), sparse=True),
-        "transition_": Array(REAL, (_K, _K), forbids=True),
-        "intercept_": Array(REAL, (_K,)),
-        "start_": Array(REAL, (_K,), forbids=True),
-        "end_": Array(REAL, (_K,), forbids=True),
-        "transition_coef_": Array(REAL, (_K, _K, "n_transition_features_in_")),
-        "transition2_": Array(REAL, (_K, _K, _K)),
+        "coef_": Array(REAL, (LABELS, "n_features_in_"), sparse=True),
+        "transition_": Array(REAL, (LABELS, LABELS), forbids=True),
+        "intercept_": Array(REAL, (LABELS,)),
+        "start_": Array(REAL, (LABELS,), forbids=True),
+        "end_": Array(REAL, (LABELS,), forbids=True),
+        "transition_coef_": Array(REAL, (LABELS, LABELS, "n_transition_features_in_")),
+        "transition2_": Array(REAL, (LABELS, LABELS, LABELS)),
         "n_iter_": Count(),
         "history_": Columns(),
     }
@@ -444,8 +444,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
             batch, labels = empty_unweighted(batch, labels, sample_weight)
             if reset:
                 batch = self._keep_features_of(batch)
-        check_number(len(self.classes_))
         labels = self._read_other_scheme(labels, batch.offsets, reset)
+        check_number(len(self.learned_classes_))
         model = self._model()
         if self._learnt_labels is None:
             self._check_labels(labels, batch.offsets, model.possible)

@@ -23,7 +23,7 @@ from skstruct.learning.online import (
 )
 from skstruct.learning.solver import settings_of
 from skstruct.matrices import copied_arrays
-from skstruct.taggers.base import _K, BaseTagger
+from skstruct.taggers.base import LABELS, BaseTagger
 from skstruct.taggers.prediction import LEARNT, weights_of
 from skstruct.taggers.scoring import SCORING
 from skstruct.taggers.short import DERIVED
@@ -77,18 +77,18 @@ def _state(kind, n_features, n_edges):
 
 def _weights(n_features, n_edges, least=None, *, forbids=True):
     """Weights of a chain, or as many other numbers."""
-    biases = Array(np.float64, (_K,), least=least)
-    pairs = Array(np.float64, (_K, _K), least=least, forbids=forbids)
-    ends = Array(np.float64, (_K,), least=least, forbids=forbids)
+    biases = Array(np.float64, (LABELS,), least=least)
+    pairs = Array(np.float64, (LABELS, LABELS), least=least, forbids=forbids)
+    ends = Array(np.float64, (LABELS,), least=least, forbids=forbids)
     parts = {
-        "weights": Array(np.float64, (n_features, _K), least=least),
+        "weights": Array(np.float64, (n_features, LABELS), least=least),
         "transition": pairs,
         "intercept": biases,
         "start": ends,
         "end": ends,
     }
     more = {
-        "triple": Array(np.float64, ("_n_pairs", _K), least=least),
+        "triple": Array(np.float64, ("_n_pairs", LABELS), least=least),
         "transition_weights": Array(np.float64, (n_edges, "_n_pairs"), least=least),
     }
     n_sets = 1 if n_edges is None else 2
