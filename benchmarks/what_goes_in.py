@@ -2,13 +2,15 @@
 
     python -m benchmarks.what_goes_in
     python -m benchmarks.what_goes_in --only jnlpba 0.05 0.2
+    python -m benchmarks.what_goes_in --sentences
     python -m benchmarks.what_goes_in --write
 
 Learns from 5, 20 and 100 % of the training sentences of each corpus, drawn at random, and for the
 picture from 125 to 2,000 sentences of three of them, with three seeds each. Scores the test set
 once. Everything has its defaults, so that nothing is chosen here. Finished runs are kept in
 ``benchmarks/results``, cheap ones are made first, and `--only` names a corpus and maybe shares or
-numbers of sentences. `--write` makes the tables of those that are complete.
+numbers of sentences. `--sentences` measures the time of one sentence. `--write` makes the tables
+of the runs that are complete.
 """
 
 import base64
@@ -18,7 +20,7 @@ from collections import defaultdict
 from functools import cache
 from itertools import product
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
@@ -77,6 +79,8 @@ CORPORA = {
 SIZES = (125, 500, 2000)
 CURVES = ("conll2002-ned", "jnlpba", "conll2000")
 ON_CURVES = (PLAIN, "statistics", "statistics, clusters", "statistics, clusters, spans")
+# What one sentence is timed on: corpora, share of the sentences learnt from, sentences and turns.
+TIMED, TIMED_SHARE, TIMED_SENTENCES, TURNS = ("conll2002-ned", "jnlpba", "conll2000"), 0.05, 200, 7
 QUICK = {"addresses": ("Addresses", load_quick, False)}
 
 
@@ -163,17 +167,11 @@ def make_run(step, drawn, raw, test, of_tokens):
     model = make(step, raw).fit(*drawn)
     seconds = process_time() - start
     predicted = [list(labels) for labels in model.predict(test[0])]
-    times = []
-    for tokens in test[0][:100]:
-        start = perf_counter()
-        model.predict([tokens])
-        times.append(perf_counter() - start)
     kinds = kinds_of_words(*drawn, of_tokens)
     return {
         "counts": pack(count_of(test[1], predicted, of_tokens)),
         "kinds": recall_by_kind(kinds, test, predicted, of_tokens),
         "fit": round(seconds, 2),
-        "sentence": round(1e6 * float(np.median(times))),
     }
 
 
@@ -207,6 +205,34 @@ def make_runs(records, corpora, chosen, n_seeds):
             records.add({**head, **run, "machine": machine()})
             score = float(f1(unpack(run["counts"]).sum(axis=0)))
             print(f"{name}, {share:g}, seed {seed}, {step}: {score:.2f}", flush=True)
+
+
+def time_sentences(parts, share, n_turns):
+    """Microseconds of processor of a sentence alone by step, in turn; the least of some turns."""
+    size = round(share * len(parts["train"][0]))
+    drawn = choose(parts["train"], size, np.random.default_rng(0))
+    clusters = WordClusters(random_state=0).fit(parts["train"][0]).clusters_
+    models = {step: make(step, clusters).fit(*drawn) for step in ON_CURVES}
+    sentences = parts["test"][0][:TIMED_SENTENCES]
+    least = dict.fromkeys(models, np.inf)
+    for _ in range(n_turns):
+        for step, model in models.items():
+            start = process_time()
+            for tokens in sentences:
+                model.predict([tokens])
+            least[step] = min(least[step], process_time() - start)
+    found = [f"{1e6 * seconds / len(sentences):.0f}" for seconds in least.values()]
+    return [f"{np.mean(list(map(len, sentences))):.0f}", *found]
+
+
+def write_sentences(corpora, names, report, share, n_turns):
+    """Write the table of the time of one sentence."""
+    rows = []
+    for name in names:
+        parts = {part: as_words(pair) for part, pair in corpora[name][1]().items()}
+        rows.append([corpora[name][0], *time_sentences(parts, share, n_turns)])
+    note = f"Least of {n_turns} turns. {machine()}"
+    report.write("sentences", table(["", "tokens", *ON_CURVES], rows), note)
 
 
 # ------------------------------------------------------------------------------------- the report
@@ -307,11 +333,8 @@ def recalls(runs, kind):
 
 
 def seconds(runs):
-    """Seconds of a fit, and microseconds of a sentence."""
-    if runs is None:
-        return ""
-    fit, sentence = (float(np.mean([run[key] for run in runs])) for key in ("fit", "sentence"))
-    return f"{fit:.1f} s, {sentence:.0f} µs"
+    """Seconds of processor of a fit, the mean over the seeds."""
+    return "" if runs is None else f"{np.mean([run['fit'] for run in runs]):.1f}"
 
 
 def draw_curves(cells, corpora):
@@ -361,6 +384,7 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", action="append", metavar=("CORPUS", "SHARE"))
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
+    parser.add_argument("--sentences", action="store_true", help="only time single sentences")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
     arguments = parse(parser)
     # That a tagger finds no names is what is measured.
@@ -370,8 +394,13 @@ def main():
         corpora, shares, n_seeds = QUICK, (0.5, 1.0), 2
     with results_folder(NAME, arguments) as folder:
         records = StepRecords(folder / "runs.jsonl")
-        if arguments.quick or not arguments.write:
+        if arguments.quick or not (arguments.write or arguments.sentences):
             make_runs(records, corpora, selection(arguments.only, corpora, shares), n_seeds)
+        if arguments.quick or arguments.sentences:
+            with open_report(NAME, arguments) as report:
+                timed, n_turns = (list(corpora), 1) if arguments.quick else (TIMED, TURNS)
+                share = shares[0] if arguments.quick else TIMED_SHARE
+                write_sentences(corpora, timed, report, share, n_turns)
         if arguments.quick or arguments.write:
             with open_report(NAME, arguments) as report:
                 write_report(complete_cells(records, corpora, shares, n_seeds), corpora, report)

@@ -31,7 +31,7 @@ BENCHMARKS = {
     "short_calls": ({"speeds", "first"}, ("sklearn_crfsuite",)),
     "one_sentence": ({"strings", "dicts", "batches", "service"}, ("sklearn_crfsuite",)),
     "label_sets": ({"microseconds", "online"}, ()),
-    "what_goes_in": ({"scores", "gains", "kinds", "times"}, ("matplotlib",)),
+    "what_goes_in": ({"scores", "gains", "kinds", "times", "sentences"}, ("matplotlib",)),
     "command_line": ({"seconds"}, ()),
     "templates": ({"routes", "new_sentences"}, ()),
     "whole_process": ({"addresses"}, ("pycrfsuite", "sklearn_crfsuite")),
