@@ -23,6 +23,7 @@ ASKING = {
     "no_l2": {"l2": 0},
     "min_freq": {"min_freq": 2},
     "constraint": {"constraint": np.ones((2, 2), bool)},
+    "learn_scheme": {"learn_scheme": "IOBES"},
     "label_cost": {"label_cost": {(0, 1): 2.0}},
     "order": {"order": 2},
     "early_stopping": {"early_stopping": True},
@@ -63,7 +64,9 @@ def test_every_parameter_that_asks_for_an_ability_is_tried():
 @pytest.mark.parametrize("ability", ASKING)
 def test_parameters_are_refused_or_obeyed(solver, ability):
     if ability in SOLVERS[solver].supports:
-        assert fit(solver, params=ASKING[ability]).coef_.shape == (2, 6)
+        chunks = [[("O", "S-X")[k] for k in labels] for labels in Y]
+        y = chunks if ability == "learn_scheme" else Y
+        assert fit(solver, y=y, params=ASKING[ability]).coef_.shape == (2, 6)
         return
     name = ABILITIES[ability].parameter
     with pytest.raises(ValueError, match=rf"{name}.* needs solver=.*, not '{solver}'"):

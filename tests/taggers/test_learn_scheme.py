@@ -8,6 +8,7 @@ import pytest
 import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -231,7 +232,7 @@ def test_validation_scores_are_those_of_the_labels_of_y(tagger):
     if hasattr(ours, "average"):
         ours.set_params(average=False)
     y_val[0][0] = "B-NEW"
-    with pytest.warns() if tagger is TAGGERS[0] else pytest.MonkeyPatch.context():
+    with pytest.warns(ConvergenceWarning):
         ours.fit(X, y, X_val=X_val, y_val=y_val)
     assert ours.history_["validation_score"][-1] == pytest.approx(ours.score(X_val, y_val))
     ours.set_params(early_stopping=True, validation_fraction=0.4, max_iter=50).fit(X, y)
@@ -283,7 +284,9 @@ def test_what_is_around_a_tagger_takes_it():
     assert spans[0].best_score_ == spans[1].best_score_
     assert spans[0].predict(X).tolist() == in_scheme(spans[1].predict(X), "IOB2", "IOBES")
     for strategy in ("spans", "margin"):
-        found = [choose_sequences(one, X, 5, strategy=strategy)[1] for one in (model, by_hand)]
+        # What is like what depends on marginals.
+        how = {"strategy": strategy, "diverse": False}
+        found = [choose_sequences(one, X, 5, **how)[1] for one in (model, by_hand)]
         assert_allclose(*found)
     errors = find_label_errors(model, X, y, cv=2)
     assert all(set(e.suggested) <= set(model.classes_) for e in errors)
