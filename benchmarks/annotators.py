@@ -55,8 +55,8 @@ TASKS = {
     "addresses": load_all_addresses,
 }
 QUICK = {"addresses": load_quick}
-ONE, MAJORITY = "one annotator", "majority vote"
-METHODS = (ONE, MAJORITY, "Dawid and Skene", "CRF", "CRF of other folds", "right labels")
+MAJORITY = "majority vote"
+METHODS = (MAJORITY, "Dawid and Skene", "CRF", "CRF of other folds", "right labels")
 
 
 class Runs(Records):
@@ -269,7 +269,6 @@ def make_run(parts, crowd, seed, rounds):
     # Ties are broken by chance.
     majority = (votes + 0.5 * rng.random(votes.shape)).argmax(axis=1)
     aggregated = {
-        ONE: first_of(codes),
         MAJORITY: majority,
         "Dawid and Skene": dawid_skene(codes, len(labels), rounds).argmax(axis=1),
     }
@@ -284,11 +283,6 @@ def make_run(parts, crowd, seed, rounds):
         name: float(chunk_f1_score(y_test, tagger.predict(test)))
         for name, tagger in taggers.items()
     }
-
-
-def first_of(codes):
-    """What the first member who has labelled a token says of it."""
-    return codes[(codes >= 0).argmax(axis=0), np.arange(codes.shape[1])]
 
 
 def words_of(X):
