@@ -165,12 +165,12 @@ class SequenceBatch(FrameConversions):
             self.transition_X = canonical(transition_X, "transition_X", self._place)
 
     @classmethod
-    def _of_valid(cls, X, offsets, transition_X=None):
+    def _of_valid(cls, X, offsets, transition_X=None, feature_names=None, keep_zeros=False):
         """Batch of matrices that are as `__init__` would make them, without checks or copies."""
         batch = cls.__new__(cls)
         offsets.flags.writeable = False
         batch.X, batch.offsets, batch.transition_X = X, offsets, transition_X
-        batch.feature_names, batch.keep_zeros = None, False
+        batch.feature_names, batch.keep_zeros = feature_names, keep_zeros
         return batch
 
     @classmethod

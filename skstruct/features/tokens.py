@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
-from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, to_offsets
+from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, stores_zeros, to_offsets
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import DataError, check_float_dtype, short_repr
 
@@ -567,11 +567,13 @@ class Stream:
 
 def to_batch(matrix, offsets, feature_names, dtype):
     """Batch of a matrix from `canonical`, which is changed."""
-    if matrix.data.dtype == np.int8:
+    if are_ones(matrix.data):
         matrix.data = shared_ones(matrix.nnz, dtype)
     else:
         matrix.data = matrix.data.astype(dtype, copy=False)
-    return SequenceBatch(matrix, offsets, feature_names=feature_names, keep_zeros=True)
+    return SequenceBatch._of_valid(
+        matrix, offsets, feature_names=feature_names, keep_zeros=stores_zeros(matrix)
+    )
 
 
 def _chunks(X):
