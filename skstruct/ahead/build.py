@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 
 import numba
@@ -63,7 +63,9 @@ def build(folder, baselines):
             for cache in reversed(caches):
                 shutil.copytree(cache, Path(work, "all"), dirs_exist_ok=True)
             if signatures is None:
-                signatures = processes.submit(_record, Path(work, "all")).result()
+                loaded = chain(*processes.map(_record, range(N_PARTS), repeat(Path(work, "all"))))
+                found = {repr(kernel): kernel for kernel in loaded}
+                signatures = [found[key] for key in sorted(found)]
                 if kept := os.environ.get("NUMBA_CACHE_DIR"):
                     shutil.copytree(Path(work, "all"), kept, dirs_exist_ok=True)
             path = folder / f"{baseline}.zip"
@@ -97,24 +99,26 @@ def _compile_part(part, cache, signatures):
             module, _, name = found.kernel.rpartition(".")
             getattr(import_module(module), name).compile(found.signature)
         return
+    _run_steps(part)
+
+
+def _run_steps(part):
     for step in steps():
         if (step.estimator in FIRST) == (part == 0):
             run_step(step)
 
 
-def _record(cache):
-    """Kernels that Python calls, as `LoadedKernel`, each once.
+def _record(part, cache):
+    """Kernels that Python calls in a part, as `LoadedKernel`.
 
     With a full cache, these are all that are loaded: what kernels call is part of their code.
     """
     _use_cache(cache)
-    for step in steps():
-        run_step(step)
+    _run_steps(part)
     late = [f"{k.kernel}{k.signature}" for k in loaded_kernels if k.origin == "compiler"]
     if late:
         raise RuntimeError(f"Compiled on the second run only: {', '.join(late)}.")
-    found = {repr(k): k for k in loaded_kernels}
-    return [found[key] for key in sorted(found)]
+    return loaded_kernels
 
 
 def _write(path, cache, signatures):
