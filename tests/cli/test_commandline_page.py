@@ -3,13 +3,16 @@
 import gzip
 import os
 import re
+import shlex
 import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from helpers.seeds import global_seed
 
+from skstruct.__main__ import main
 from skstruct.datasets import fetch_conll2000, load_addresses
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.rst"
@@ -44,7 +47,15 @@ def write_part(path, subset, size):
             file.write("\n")
 
 
-def test_commands_of_the_page(tmp_path):
+def run_here(command, capsys):
+    """Exit status, output and messages of a command without a shell's signs, in this process."""
+    with global_seed():
+        status = main(shlex.split(command)[1:])
+    return status, *capsys.readouterr()
+
+
+def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     found = commands()
     assert len(found) > 10
     script = tmp_path / "skstruct"
@@ -59,12 +70,15 @@ def test_commands_of_the_page(tmp_path):
             for name, size in zip(names, (100, 25), strict=True):
                 write_part(tmp_path / f"{name}.txt.gz", name, size)
             continue
-        done = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, (command, done.stderr)
-        assert "Error" not in done.stderr, (command, done.stderr)
-        outputs[command] = done.stdout
+        if set(command) & set("|>"):
+            options = {"shell": True, "env": environment, "capture_output": True, "text": True}
+            done = subprocess.run(command, **options)
+            status, output, messages = done.returncode, done.stdout, done.stderr
+        else:
+            status, output, messages = run_here(command, capsys)
+        assert status == 0, (command, messages)
+        assert "Error" not in messages, (command, messages)
+        outputs[command] = output
     evaluated = outputs["skstruct evaluate -m chunker.skops test.txt.gz"]
     assert re.search(r"^chunk f1: [01]\.\d{4}$", evaluated, re.MULTILINE)
     (tagged,) = (outputs[command] for command in found if command.startswith("printf"))

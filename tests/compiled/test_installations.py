@@ -111,14 +111,33 @@ def test_dask_workers_load(compiled_before, tmp_path):
         assert_loaded(client.gather(client.map(fit_and_tell, range(2), pure=False)))
 
 
-def copy_package(folder):
-    """Copy of the package with two small kernels more, one of which calls the other."""
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Copy of the package with two small kernels more, one of which calls the other, and a cache.
+
+    A process has compiled them.
+    """
+    folder = tmp_path_factory.mktemp("first")
     # With bytecode, which takes longer to make than all that is done here.
     shutil.copytree(PACKAGE, folder / "skstruct", ignore=shutil.ignore_patterns("archives"))
     shutil.rmtree(folder / "skstruct" / "compiled" / "__pycache__", ignore_errors=True)
     (folder / "skstruct" / "chain" / "inner.py").write_text(INNER)
     (folder / "skstruct" / "chain" / "outer.py").write_text(OUTER)
+    (folder / "cache").mkdir()
+    assert run(USE, folder, folder / "cache") == ["7.0", "compiler"]
     return folder
+
+
+@pytest.fixture
+def package(first, tmp_path):
+    """Folder of another copy, at another path, beside a copy of the cache."""
+    return shutil.copytree(first, tmp_path / "copy")
+
+
+@pytest.fixture
+def shared(package):
+    """The cache of that copy."""
+    return package / "cache"
 
 
 def run(code, package, shared, **environment):
@@ -135,31 +154,19 @@ def run(code, package, shared, **environment):
     return result.stdout.split()
 
 
-def test_an_edited_kernel_is_never_run_in_its_old_form(tmp_path):
-    package = copy_package(tmp_path / "edited")
-    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
-    assert run(USE, package, tmp_path) == ["7.0", "cache"]
+def test_a_package_that_was_moved_finds_its_kernels(package, shared):
+    assert run(USE, package, shared) == ["7.0", "cache"]
+
+
+def test_an_edited_kernel_is_never_run_in_its_old_form(package, shared):
+    """Nor where two versions share a cache."""
     inner = package / "skstruct" / "chain" / "inner.py"
     inner.write_text(INNER.replace("2.0", "5.0"))
-    assert run(USE, package, tmp_path) == ["16.0", "compiler"]
+    assert run(USE, package, shared) == ["16.0", "compiler"]
+    assert run(USE, package, shared) == ["16.0", "cache"]
     # Undone, and there again.
     inner.write_text(INNER)
-    assert run(USE, package, tmp_path) == ["7.0", "cache"]
-
-
-def test_two_versions_share_a_cache(tmp_path):
-    old, new = (copy_package(tmp_path / name) for name in ("old", "new"))
-    (new / "skstruct" / "chain" / "inner.py").write_text(INNER.replace("2.0", "5.0"))
-    for origin in ("compiler", "cache"):
-        assert run(USE, old, tmp_path) == ["7.0", origin]
-        assert run(USE, new, tmp_path) == ["16.0", origin]
-
-
-def test_the_package_is_moved(tmp_path):
-    package = copy_package(tmp_path / "before")
-    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
-    moved = package.rename(tmp_path / "after")
-    assert run(USE, moved, tmp_path) == ["7.0", "cache"]
+    assert run(USE, package, shared) == ["7.0", "cache"]
 
 
 @pytest.mark.parametrize(
@@ -167,17 +174,14 @@ def test_the_package_is_moved(tmp_path):
     [{"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, {"NUMBA_OPT": "1"}],
     ids=lambda environment: next(iter(environment)),
 )
-def test_settings_of_numba_are_respected(tmp_path, environment):
-    package = copy_package(tmp_path)
-    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
-    assert run(USE, package, tmp_path, **environment) == ["7.0", "compiler"]
-    assert run(USE, package, tmp_path, **environment) == ["7.0", "cache"]
-    assert run(USE, package, tmp_path) == ["7.0", "cache"]
+def test_settings_of_numba_are_respected(package, shared, environment):
+    assert run(USE, package, shared, **environment) == ["7.0", "compiler"]
+    assert run(USE, package, shared, **environment) == ["7.0", "cache"]
+    assert run(USE, package, shared) == ["7.0", "cache"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
-def test_an_installation_that_can_only_be_read_without_a_home(tmp_path):
-    package = copy_package(tmp_path)
+def test_an_installation_that_can_only_be_read_without_a_home(package, tmp_path):
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
     # A plain file where the folder would be stops even those whom permissions do not.
     (package / "skstruct" / "compiled" / "__pycache__").touch()
@@ -186,12 +190,11 @@ def test_an_installation_that_can_only_be_read_without_a_home(tmp_path):
         assert found == ["7.0", "compiler"]
 
 
-def test_kernels_are_forbidden_to_compile(tmp_path):
-    package = copy_package(tmp_path)
-    message = run(USE_OR_TELL, package, tmp_path, SKSTRUCT_KERNELS="compiled")
+def test_kernels_are_forbidden_to_compile(package, shared, tmp_path):
+    (tmp_path / "empty").mkdir()
+    message = run(USE_OR_TELL, package, tmp_path / "empty", SKSTRUCT_KERNELS="compiled")
     assert message[:3] == ["The", "kernel", "skstruct.chain.outer.total"]
-    assert run(USE, package, tmp_path) == ["7.0", "compiler"]
-    assert run(USE, package, tmp_path, SKSTRUCT_KERNELS="compiled") == ["7.0", "cache"]
+    assert run(USE, package, shared, SKSTRUCT_KERNELS="compiled") == ["7.0", "cache"]
 
 
 def test_kernels_in_a_process_with_other_threads(compiled_before):
@@ -206,12 +209,12 @@ def test_kernels_in_a_process_with_other_threads(compiled_before):
     assert "compiler" not in result.stdout
 
 
-def copy_with_archive(folder):
+@pytest.fixture(scope="module")
+def shipped(first, tmp_path_factory):
     """The copy of the package, with an archive that has the kernels of `USE`."""
-    package = copy_package(folder)
-    assert run(USE, package, folder) == ["7.0", "compiler"]
-    run(f"BASELINE = {BASELINE!r}\n{ARCHIVE}", package, folder)
-    return package
+    folder = shutil.copytree(first, tmp_path_factory.mktemp("shipped") / "package")
+    run(f"BASELINE = {BASELINE!r}\n{ARCHIVE}", folder, folder / "cache")
+    return folder
 
 
 BASELINE = next(iter(host_baselines()), None)
@@ -219,13 +222,12 @@ needs_baseline = pytest.mark.skipif(BASELINE is None, reason="no wheels for this
 
 
 @needs_baseline
-def test_a_package_in_a_zip(tmp_path):
-    package = copy_with_archive(tmp_path)
+def test_a_package_in_a_zip(shipped, tmp_path):
     packed = tmp_path / "package.zip"
     with zipfile.ZipFile(packed, "w") as members:
-        for path in (package / "skstruct").rglob("*"):
+        for path in (shipped / "skstruct").rglob("*"):
             if "__pycache__" not in path.parts:
-                members.write(path, path.relative_to(package))
+                members.write(path, path.relative_to(shipped))
     (tmp_path / "empty").mkdir()
     expected = ["7.0", BASELINE, "538", "PerceptronTagger"]
     assert run(APPLICATION, packed, tmp_path / "empty") == expected
@@ -236,15 +238,14 @@ def test_a_package_in_a_zip(tmp_path):
 
 
 @needs_baseline
-def test_an_application_made_by_pyinstaller(tmp_path):
+def test_an_application_made_by_pyinstaller(shipped, tmp_path):
     pytest.importorskip("PyInstaller")
-    package = copy_with_archive(tmp_path)
     (tmp_path / "application.py").write_text(APPLICATION)
-    hooks = package / "skstruct" / "_pyinstaller"
-    options = ["--paths", str(package), "--additional-hooks-dir", str(hooks)]
+    hooks = shipped / "skstruct" / "_pyinstaller"
+    options = ["--paths", str(shipped), "--additional-hooks-dir", str(hooks)]
     options += [f"--exclude-module={name}" for name in NOT_PACKED]
     command = [sys.executable, "-m", "PyInstaller", "--log-level", "WARN", *options]
-    environment = {**os.environ, "PYTHONPATH": str(package)}
+    environment = {**os.environ, "PYTHONPATH": str(shipped)}
     subprocess.run([*command, "application.py"], cwd=tmp_path, check=True, env=environment)
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -19,7 +19,7 @@ needs_numba = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is co
 @needs_numba
 def test_a_second_process_finds_what_was_compiled_ahead(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    code = "import skstruct; print(skstruct.warm('PerceptronReranker', n_jobs=1))"
+    code = "import skstruct; print(skstruct.warm('SequenceVectorizer', n_jobs=1))"
     command = [sys.executable, "-c", code]
     first, second = (
         subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)
