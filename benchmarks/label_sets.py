@@ -31,7 +31,7 @@ from skstruct.learning.online import OnlineLearner
 
 LABELS = (11, 31, 101, 301, 1001, 2001)
 QUICK = (11, 131)
-N_SENTENCES = 300
+N_SENTENCES, N_QUICK = 300, 40
 LENGTH = 15
 ITERATIONS = 5
 # With more labels, all transitions are timed by so many iterations, calls and, for an epoch of an
@@ -48,7 +48,7 @@ ONLINE = {
 NEVER = 10**9
 
 
-def sentences(n_labels, n_sentences=N_SENTENCES):
+def sentences(n_labels, n_sentences):
     """Attribute strings and labels; most entities stand between other words."""
     rng = np.random.default_rng(0)
     n_types = n_labels // 2
@@ -101,11 +101,11 @@ def listed_from(fewest):
         decoding.LIMITS = limits
 
 
-def measure(n_labels, constraint, fewest):
+def measure(n_labels, n_sentences, constraint, fewest):
     """Microseconds of a token: an iteration of L-BFGS, labels, marginals."""
     is_long = fewest == NEVER and n_labels > MANY_LABELS
     with listed_from(fewest):
-        batch, y = sentences(n_labels)
+        batch, y = sentences(n_labels, n_sentences)
         crf = CRFTagger(constraint=constraint, tol=1e-9)
         # Compiled before anything is measured; if it takes long, with fewer labels.
         for max_iter in (FEW_ITERATIONS,) if is_long else (1, ITERATIONS):
@@ -136,12 +136,12 @@ def timed_epochs():
         OnlineLearner.run_epoch = run_epoch
 
 
-def measure_online(name, n_labels, constraint, fewest):
+def measure_online(name, n_labels, n_sentences, constraint, fewest):
     """Microseconds of a token in the third epoch, in time of the processor.
 
     All transitions are timed on some of the sentences, after two epochs with lists.
     """
-    batch, y = sentences(n_labels)
+    batch, y = sentences(n_labels, n_sentences)
     tagger = clone(ONLINE[name]).set_params(constraint=constraint)
     classes = sorted({label for row in y for label in row})
     for _ in range(2):
@@ -155,17 +155,19 @@ def measure_online(name, n_labels, constraint, fewest):
         return 1e6 * sum(epochs) / batch[part].n_rows
 
 
-def measure_every_online(n_labels, constraint, fewest):
+def measure_every_online(*given):
     """The same of each online learner."""
-    return [measure_online(name, n_labels, constraint, fewest) for name in ONLINE]
+    return [measure_online(name, *given) for name in ONLINE]
 
 
-def measure_all(sizes, measure_one):
+def measure_all(sizes, n_sentences, measure_one):
     """Results by number of labels and constraint: all transitions, listed ones."""
     results = {}
     for n_labels in sizes:
         for constraint in (None, "IOB2"):
-            found = [measure_one(n_labels, constraint, fewest) for fewest in (NEVER, None)]
+            found = [
+                measure_one(n_labels, n_sentences, constraint, fewest) for fewest in (NEVER, None)
+            ]
             results[n_labels, constraint] = found
             print(n_labels, constraint, *found, flush=True)
     return results
@@ -191,13 +193,13 @@ def main():
     parser.add_argument("--part", choices=["crf", "online"], help="default: both")
     arguments = parse(parser)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    sizes = QUICK if arguments.quick else LABELS
+    sizes = (QUICK, N_QUICK) if arguments.quick else (LABELS, N_SENTENCES)
     with open_report("label_sets", arguments) as report:
         if arguments.part in (None, "crf"):
             names = "iteration", "labels", "marginals"
-            write_report(measure_all(sizes, measure), names, "microseconds", report)
+            write_report(measure_all(*sizes, measure), names, "microseconds", report)
         if arguments.part in (None, "online"):
-            write_report(measure_all(sizes, measure_every_online), ONLINE, "online", report)
+            write_report(measure_all(*sizes, measure_every_online), ONLINE, "online", report)
 
 
 if __name__ == "__main__":

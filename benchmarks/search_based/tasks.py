@@ -138,9 +138,23 @@ TASKS = {
     "ocr": Task("Handwriting, OCR letters", "accuracy", {}, read_ocr, rates=DENSE_RATES),
     "hapt": Task("Activities, HAPT", "accuracy", {}, read_hapt, rates=DENSE_RATES),
 }
+QUICK_SIZES, QUICK_RATES = {"train": 30, "dev": 10, "test": 20}, (0.03, 0.1)
 QUICK_TASKS = {
-    "addresses": Task("Chunking, addresses", "F1", {}, lambda data: load_quick(), CHUNKING),
-    "digits": Task("Handwriting, digits", "accuracy", {}, lambda data: load_quick_digits()),
+    "addresses": Task(
+        "Chunking, addresses",
+        "F1",
+        QUICK_SIZES,
+        lambda data: load_quick(),
+        CHUNKING,
+        rates=QUICK_RATES,
+    ),
+    "digits": Task(
+        "Handwriting, digits",
+        "accuracy",
+        QUICK_SIZES,
+        lambda data: load_quick_digits(),
+        rates=QUICK_RATES,
+    ),
 }
 
 
