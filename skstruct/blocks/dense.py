@@ -47,6 +47,10 @@ class DenseBlock(Block):
         """The matrix."""
         return self.matrix
 
+    def row_numbers(self):
+        """A row for each token."""
+        return np.arange(self.n_rows, dtype=np.int32)[:, None]
+
     def place_of(self, entry):
         """Row and column of an entry."""
         return divmod(int(entry), self.n_columns)

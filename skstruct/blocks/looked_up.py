@@ -62,6 +62,10 @@ class LookedUpBlock(Block):
         """The table."""
         return self.table
 
+    def row_numbers(self):
+        """The numbers."""
+        return self.numbers
+
     def place_of(self, entry):
         """Row of the first token with a vector, and the column of its entry."""
         vector, dimension = divmod(int(entry), self.table.shape[1])

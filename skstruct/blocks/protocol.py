@@ -63,6 +63,13 @@ class Block(ABC):
         """Array with all values without the factor, for checks."""
 
     @abstractmethod
+    def row_numbers(self):
+        """Rows of ``values()`` that each token has side by side, int32, -1 for zeros.
+
+        Of shape (n_rows, n_places).
+        """
+
+    @abstractmethod
     def place_of(self, entry):
         """Row and column of an entry of ``values()``, of which a token has that value."""
 

@@ -44,6 +44,20 @@ class BlockRows(NamedTuple):
         return BlockRows(take_rows(self.tokens, kept), placed)
 
 
+def moved(placed, rank):
+    """Blocks whose columns have new numbers, ``rank[f]`` for ``f``; they stay side by side."""
+    return tuple(
+        Placed(int(rank[start]) if block.n_columns else 0, block) for start, block in placed
+    )
+
+
+def renumbered(rows, rank):
+    """Rows whose features have new numbers, ``rank[f]`` for ``f``."""
+    if rows.placed:
+        return BlockRows(renumbered(rows.tokens, rank), moved(rows.placed, rank))
+    return read_only(rows._replace(indices=rank[rows.indices]))
+
+
 def without_blocks(rows):
     """Rows, with the columns of blocks as sparse ones."""
     if not rows.placed:

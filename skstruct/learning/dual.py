@@ -29,6 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.visits import (
+    add_sums,
+    load_vectors,
+    new_window,
+    sum_vectors,
+    visit_scores,
+)
 from skstruct.chain.dense import separate
 from skstruct.chain.forward_backward import forward_backward, log_forward_backward, scaled_forward
 from skstruct.chain.protocol import sum_buffer
@@ -37,7 +44,6 @@ from skstruct.chain.scores import (
     longest,
     mean_cost,
     path_score,
-    sequence_scores,
     value_of,
 )
 from skstruct.compiled.jit import inline_jit, inner_jit, inner_lean_jit, jit, lean_jit
@@ -179,12 +185,12 @@ def set_marginals(problem, first, last, chain, transitions, dual):
     """Set the dual variables of the sequences ``first:last`` to the marginals of a chain."""
     n_labels = chain.transition.shape[0]
     length = longest(problem.offsets, first, last)
-    scores = np.empty((length, n_labels))
+    scores, window = np.empty((length, n_labels)), new_window(problem.vectors, length, n_labels)
     scale = np.empty(length)
     factors, slabs = separate(transitions), np.empty((length - 1, n_labels, n_labels))
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
-        sequence_scores(problem.rows, a, b, chain, scores)
+        visit_scores(problem.rows, problem.vectors, a, b, chain, window, scores)
         add_cost(problem.cost, problem.labels[a:b], scores)
         used = slabs[: b - a - 1]
         for slab in used:
@@ -325,7 +331,11 @@ def conjugate_sum(problem, first, last, dual, out):
     n_labels = dual.node.shape[1]
     possible = possible_transitions(out)
     joint, terms = np.empty(n_labels * n_labels), np.empty(n_labels * n_labels)
-    difference = np.empty((longest(problem.offsets, first, last), n_labels))
+    length = longest(problem.offsets, first, last)
+    difference, window = (
+        np.empty((length, n_labels)),
+        new_window(problem.vectors, length, n_labels),
+    )
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -352,7 +362,7 @@ def conjugate_sum(problem, first, last, dual, out):
             for j in range(n_labels):
                 difference[t, j] = -weight * node[t, j]
             difference[t, problem.labels[a + t]] += weight
-        add_features(problem, a, b, difference, out)
+        add_features(problem, a, b, difference, window, out)
         dual.entropy[i] += mean_cost(problem.cost, problem.labels[a:b], node)
         total += weight * dual.entropy[i]
     return total
@@ -368,7 +378,7 @@ def add_flat(joint, factor, out):
 
 
 @inner_lean_jit
-def add_features(problem, a, b, difference, out):
+def add_features(problem, a, b, difference, window, out):
     """Add the contribution of the tokens ``a:b`` to state weights and biases."""
     rows = problem.rows
     n_labels = difference.shape[1]
@@ -385,6 +395,10 @@ def add_features(problem, a, b, difference, out):
         if problem.fit_intercept:
             for j in range(n_labels):
                 out.intercept[j] += d[j]
+    if window.sums.shape[0] > 0:
+        load_vectors(problem.vectors, a, b, window)
+        sum_vectors(window, b - a, difference)
+        add_sums(problem.vectors, window, 1.0, out.weights)
     if problem.fit_intercept:
         for j in range(n_labels):
             out.start[j] += difference[0, j]
@@ -399,7 +413,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     """
     n_labels = chain.transition.shape[0]
     length = longest(problem.offsets, first, last)
-    scores = np.empty((length, n_labels))
+    scores, window = np.empty((length, n_labels)), new_window(problem.vectors, length, n_labels)
     alpha = np.empty((length, n_labels))
     scale = np.empty(length)
     joint = np.empty(n_labels * n_labels)
@@ -415,7 +429,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     total = 0.0
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
-        sequence_scores(problem.rows, a, b, chain, scores)
+        visit_scores(problem.rows, problem.vectors, a, b, chain, window, scores)
         gold_score = path_score(scores, b - a, factors.edges, problem.labels[a:b])
         mean_score = 0.0
         for t in range(b - a):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.visits import add_vector_scores, load_vectors, sum_vectors
 from skstruct.chain import per_token  # noqa: F401
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
@@ -437,8 +438,8 @@ def rule(settings, rows, sample, scores, edges, gold, difference, counts):
     ----------
     settings : NamedTuple
         Parameters of the rule. Their class is what a member is registered for.
-    rows : Rows
-        The tokens.
+    rows : VisitRows or VisitTransitionRows
+        The tokens; the vectors of the sample are in their window.
     sample : ndarray of shape (4,)
         First row and end of the sample, and 1 if it has the first and the last token of its
         sequence, else 0.
@@ -483,7 +484,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
 
     Parameters
     ----------
-    rows : Rows
+    rows : VisitRows or VisitTransitionRows
         The tokens.
     labels : ndarray of shape (n_rows,)
         Their gold labels.
@@ -542,6 +543,9 @@ def sample_scores(rows, sample, state, scores):
     chain, scale = state.chain, state.progress[SCALE]
     length, n_labels = sample[1] - sample[0], chain.intercept.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
+    if rows.vectors.columns.shape[0] > 0:
+        load_vectors(rows.vectors, sample[0], sample[1], rows.window)
+        add_vector_scores(rows.vectors, rows.window, length, chain.weights, scores)
     for j in range(n_labels):
         if sample[2]:
             scores[0, j] += chain.start[j]
@@ -610,6 +614,8 @@ def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, s
     chain, lag, progress = state.chain, state.lag, state.progress
     size = sizes[1] * progress[RATE] / progress[SCALE]
     change_labels(rows, sample, difference, size, sizes[2], state, scratch)
+    if rows.vectors.columns.shape[0] > 0:
+        progress[NORM] += change_vectors(rows, sample, difference, size, state)
     codes = scratch.changed[: settle_counts(edges, gold, difference, counts, scratch.changed)]
     change(edges, counts, Step(size, chain, lag, lag, progress, rows, sample, codes, scratch))
 
@@ -666,6 +672,34 @@ def change_labels(rows, sample, difference, step, fit_intercept, state, scratch)
         add_lagged(difference[0], step, total, chain.start, average, lag.start)
     if fit_intercept and sample[3]:
         add_lagged(difference[last - first - 1], step, total, chain.end, average, lag.end)
+
+
+@inner_lean_jit
+def change_vectors(rows, sample, difference, step, state):
+    """Add ``step`` times the differences to the weights of vectors, which are in the window.
+
+    Returns the growth of their squared norm.
+    """
+    weights, lag, total = state.chain.weights, state.lag.weights, state.progress[TOTAL]
+    columns, window = rows.vectors.columns, rows.window
+    sum_vectors(window, sample[1] - sample[0], difference)
+    both, n_labels = window.spare, weights.shape[1]
+    for j in range(n_labels):
+        both[j] = 0.0
+    for f in range(columns.shape[0]):
+        w, d = weights[columns[f]], window.sums[f]
+        for j in range(n_labels):
+            before = w[j]
+            w[j] = before + step * d[j]
+            both[j] += step * d[j] * (before + w[j])
+        if lag.shape[0] > 0:
+            u = lag[columns[f]]
+            for j in range(n_labels):
+                u[j] += total * (step * d[j])
+    growth = 0.0
+    for j in range(n_labels):
+        growth += both[j]
+    return growth
 
 
 @inline_lean_jit

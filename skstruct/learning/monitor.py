@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.rows import renumbered
 from skstruct.decoding import best_labels
 from skstruct.matrices import read_only
 from skstruct.utils.messages import REMEDY, logger, overflowed, say
@@ -191,8 +192,7 @@ class Monitor:
         self._rank = rank
         data = self.validation_set
         if data is not None:
-            rows = read_only(data.rows._replace(indices=rank[data.rows.indices]))
-            self.validation_set = data._replace(rows=rows)
+            self.validation_set = data._replace(rows=renumbered(data.rows, rank))
 
     # History
 
@@ -302,8 +302,8 @@ class Monitor:
         if self._in_order is None:
             # Features are numbered as by the estimator, in the same set at every epoch.
             if self._rank is not None:
-                indices = np.argsort(self._rank).astype(np.int32)[data.rows.indices]
-                data = data._replace(rows=read_only(data.rows._replace(indices=indices)))
+                source = np.argsort(self._rank).astype(np.int32)
+                data = data._replace(rows=renumbered(data.rows, source))
             self._in_order = data
         return self._score(self._sorted(chain), self._in_order)
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from skstruct.blocks.visits import load_vectors, visit_scores
 from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
-from skstruct.chain.scores import longest, sequence_scores
+from skstruct.chain.scores import longest
 from skstruct.compiled.jit import inner_jit, jit
 from skstruct.learning.stochastic import (
     SequenceLearner,
@@ -261,6 +262,7 @@ def conjugate_to(problem, distinct, state):
             difference.node[t, gold] -= 1.0
             if t > 0:
                 difference.transition[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
+        load_vectors(problem.vectors, a, b, difference.window)
         collect_features(problem, distinct, i, difference)
         weight = problem.sample_weight[i] / problem.l2
         add_difference(problem, distinct, i, difference, -weight, state.chain)
@@ -293,8 +295,9 @@ def oeg_steps(problem, distinct, order, state):
     scores = np.empty((length, n_labels))
     n_calls = 0
     for i in order:
-        sequence_scores(
-            problem.rows, problem.offsets[i], problem.offsets[i + 1], state.chain, scores
+        a, b = problem.offsets[i], problem.offsets[i + 1]
+        visit_scores(
+            problem.rows, problem.vectors, a, b, state.chain, difference.window, scores
         )
         n_calls += ascend(problem, distinct, i, state, difference, trial, scores)
     return n_calls

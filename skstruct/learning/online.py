@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skstruct.blocks.rows import BlockRows, moved
+from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import with_growing_edges
@@ -89,8 +91,10 @@ def undo_of(state, rows):
     """
     progress = state.progress.copy()
     visited = {
-        name: _distinct(part.indices, len(getattr(state.chain, name)))
-        for name, part in zip(state.chain.of_features, rows.sets(), strict=True)
+        name: _distinct(part.indices, len(getattr(state.chain, name)), placed)
+        for name, part, placed in zip(
+            state.chain.of_features, rows.sets(), (rows.placed, ()), strict=False
+        )
     }
     chains = [state.chain, *state[len(OnlineState._fields) :]]
     if len(state.lag.weights) > 0:
@@ -119,9 +123,11 @@ def may_rescale(state, l2, n_samples):
     return least <= np.log(SMALLEST_SCALE)
 
 
-def _distinct(indices, n):
+def _distinct(indices, n, placed):
     occurs = np.zeros(n, bool)
     occurs[indices] = True
+    for one in placed:
+        occurs[one.columns] = True
     return np.flatnonzero(occurs)
 
 
@@ -188,6 +194,7 @@ class OnlineLearner:
         self.settings, self.rule, self.notes = settings, rule, notes or (lambda *_: {})
         self._model, self._lists, self._work = model, lists, work
         self._start, self._merit, self._is_over = start, merit or _minus_log_loss, is_over
+        self._read = None
 
     def fit(self, training_set, start, monitor):
         """Learn for up to `max_iter` epochs; takes and returns what a solver does."""
@@ -302,6 +309,8 @@ class OnlineLearner:
             Shards that learn side by side; by default, there is one.
         """
         samples, owner = self.draw_samples(training_set.offsets, random_state)
+        # Before threads ask for them.
+        self._vectors_of(training_set.rows)
         rules = []
 
         def visit(samples_, owner_, state_):
@@ -342,9 +351,12 @@ class OnlineLearner:
         state, work_per_row = self._list_transitions(state)
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
+        lengths, vectors = samples[:, 1] - samples[:, 0], self._vectors_of(training_set.rows)
+        longest, n_labels = lengths.max(initial=0), self._model.n_labels
+        rows = visit_rows(training_set.rows, vectors, longest, n_labels)
         results = [
             online_epoch(
-                training_set.rows,
+                rows,
                 training_set.labels,
                 samples[part],
                 weight[part],
@@ -352,9 +364,15 @@ class OnlineLearner:
                 rule,
                 state,
             )
-            for part in portions(samples[:, 1] - samples[:, 0], self._work * work_per_row)
+            for part in portions(lengths, self._work * work_per_row)
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
+
+    def _vectors_of(self, rows):
+        """Vectors of some rows, which are kept for the next epoch."""
+        if self._read is None or self._read[0] is not rows:
+            self._read = rows, vectors_of(rows)
+        return self._read[1]
 
     def _list_transitions(self, state):
         """State of a pass, with listed transitions if that pays, and its work."""
@@ -452,10 +470,14 @@ def note_epoch(monitor, number, result, n_labelled, progress, notes):
 
 def _in_order_of_appearance(training_set, n_features):
     """Renumber the features in the order in which the learner meets them; return their ranks."""
-    rows, *_ = training_set.rows.sets()
-    rank, rows = by_appearance(rows, n_features)
-    rows = training_set.rows._replace(**rows._asdict())
-    return rank, training_set._replace(rows=read_only(rows))
+    given = training_set.rows
+    rank, first = by_appearance(given.sets()[0], n_features)
+    # Columns of blocks are in no row: they come last, side by side as before.
+    tokens = given.tokens if given.placed else given
+    rows = read_only(tokens._replace(**first._asdict()))
+    if given.placed:
+        rows = BlockRows(rows, moved(given.placed, rank))
+    return rank, training_set._replace(rows=rows)
 
 
 def by_appearance(rows, n_features):

@@ -19,6 +19,7 @@ from skstruct.compiled.jit import (
     jit,
     lean_jit,
 )
+from skstruct.compiled.rows import dot
 from skstruct.learning.epoch import n_before
 
 # Up to so many places, all are compared with each other, which is fast but quadratic.
@@ -133,6 +134,29 @@ def add_products(rows, offset, places, codes, slots, gathered, products):
     gram, links = np.zeros((n, n)), np.empty((2, n_features), np.int32)
     fill_gram(rows, offset, places, slots, links, np.empty(n_features), gram)
     add_grams(gram, codes, products)
+
+
+@inner_jit
+def add_vector_products(window, gold, labels, slots, products):
+    """Add the products of the vectors of a sample, which are in the window.
+
+    ``gold``, ``labels`` and ``slots`` are as of `inner_products`.
+    """
+    length, n_found, vectors = gold.shape[0], labels.shape[0], window.values
+    places, codes = np.empty(length, np.int64), np.empty((length, 1 + n_found), np.int64)
+    n = write_codes(gold, labels, 0, window.spare.shape[0], places, codes)
+    if n <= FEW:
+        gram = np.empty((n, n))
+        for i in range(n):
+            for j in range(i + 1):
+                gram[i, j] = dot(vectors[places[i]], vectors[places[j]])
+        add_grams(gram, codes[:n], products)
+        return
+    gathered, value = np.empty((codes[:n].size, n_found)), np.empty(n)
+    for f in range(vectors.shape[1]):
+        for i in range(n):
+            value[i] = vectors[places[i], f]
+        add_shared(codes[:n], value, slots, gathered, products)
 
 
 @inner_lean_jit

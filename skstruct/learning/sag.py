@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.visits import add_vector_scores, load_vectors
 from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
@@ -226,6 +227,7 @@ def sag_steps(problem, distinct, order, draws, nonuniformity, move, skip_searche
             u = draws[k - order.shape[0]]
             i = draw_sequence(state.priority, n_sequences, nonuniformity, u, False)
         catch_up(distinct.features, distinct.start[i], distinct.start[i + 1], state)
+        catch_up(problem.vectors.columns, 0, problem.vectors.columns.shape[0], state)
         n_calls += visit_sequence(problem, distinct, i, skip_searches, state, visit)
         if move:
             advance(problem.l2 / n_sequences, state, problem.fit_intercept)
@@ -330,6 +332,11 @@ def sequence_gradient(problem, i, state, visit):
             row = chain.weights[rows.indices[k]]
             for j in range(n_labels):
                 scores[t, j] += x * row[j]
+    if problem.vectors.columns.shape[0] > 0:
+        window = visit.gradient.window
+        load_vectors(problem.vectors, a, b, window)
+        add_vector_scores(problem.vectors, window, b - a, chain.weights, scores)
+    for t in range(b - a):
         for j in range(n_labels):
             scores[t, j] = state.progress[SAG_SCALE] * scores[t, j] + chain.intercept[j]
     add_boundary(chain.start, chain.end, scores, b - a)
@@ -358,6 +365,7 @@ def fill_descent(problem, distinct, i, visit):
     """Write the scores of sequence ``i`` with its gradient in place of the weights."""
     a, b = problem.offsets[i], problem.offsets[i + 1]
     rows, descent, node = problem.rows, visit.descent, visit.gradient.node
+    window = visit.gradient.window
     n_labels = node.shape[1]
     for t in range(b - a):
         score = descent[t]
@@ -366,6 +374,10 @@ def fill_descent(problem, distinct, i, visit):
         for k in range(rows.indptr[a + t], rows.indptr[a + t + 1]):
             x = value_of(rows.data, k)
             row = visit.gradient.features[distinct.position[k]]
+            for j in range(n_labels):
+                score[j] += x * row[j]
+        for f in range(window.sums.shape[0]):
+            x, row = window.values[t, f], window.sums[f]
             for j in range(n_labels):
                 score[j] += x * row[j]
     if problem.fit_intercept:

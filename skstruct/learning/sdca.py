@@ -12,10 +12,11 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
+from skstruct.blocks.visits import load_vectors, new_window, visit_scores
 from skstruct.chain.dense import prepare_transitions, separate
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, sum_buffer
-from skstruct.chain.scores import add_cost, longest, mean_cost, sequence_scores, value_of
+from skstruct.chain.scores import add_cost, longest, mean_cost, value_of
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.rows import vector_matrix
 from skstruct.learning.dual import (
@@ -411,6 +412,7 @@ def squared_radii(problem, distinct):
     n_sequences = problem.offsets.shape[0] - 1
     radii = np.empty(n_sequences)
     total = np.empty(longest(distinct.start, 0, n_sequences))
+    window = new_window(problem.vectors, longest(problem.offsets, 0, n_sequences), 0)
     for i in range(n_sequences):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         n_distinct = distinct.start[i + 1] - distinct.start[i]
@@ -421,6 +423,12 @@ def squared_radii(problem, distinct):
         radius = (b - a - 1.0) ** 2
         for u in range(n_distinct):
             radius += total[u] * total[u]
+        load_vectors(problem.vectors, a, b, window)
+        for f in range(window.values.shape[1]):
+            length = 0.0
+            for t in range(b - a):
+                length += abs(window.values[t, f])
+            radius += length * length
         if problem.fit_intercept:
             radius += (b - a) ** 2 + 2.0
         radii[i] = 2.0 * radius
@@ -452,11 +460,14 @@ class Step(NamedTuple):
 
 
 @inline_jit
-def oracle_marginals(problem, chain, transitions, a, b, oracle):
-    """Compute the marginals of the rows ``a:b``; return the middle factors of transitions."""
+def oracle_marginals(problem, chain, transitions, a, b, oracle, window):
+    """Compute the marginals of the rows ``a:b``; return the middle factors of transitions.
+
+    The vectors of these rows are then in the window.
+    """
     length = b - a
     n_labels = chain.transition.shape[0]
-    sequence_scores(problem.rows, a, b, chain, oracle.scores)
+    visit_scores(problem.rows, problem.vectors, a, b, chain, window, oracle.scores)
     add_cost(problem.cost, problem.labels[a:b], oracle.scores)
     factors, exact = separate(transitions), False
     if transitions.safe:
@@ -582,7 +593,8 @@ def update(problem, distinct, i, dual, chain, oracle, step, tol):
     length = b - a
     node, transition = dual.node[a:b], dual.transition[a - i : b - 1 - i]
     transitions = prepare_transitions(chain.transition)
-    middle = oracle_marginals(problem, chain, transitions, a, b, oracle)
+    window = step.difference.window
+    middle = oracle_marginals(problem, chain, transitions, a, b, oracle, window)
     gap, slope = compare_sequence(node, transition, oracle, middle, step)
     dual.gap[i] = gap
     scale = problem.sample_weight[i] / problem.l2

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skstruct.blocks.visits import Vectors, Window, add_sums, new_window, sum_vectors, vectors_of
 from skstruct.chain.dense import Chain
 from skstruct.chain.scores import Rows, longest, value_of
 from skstruct.compiled.jit import inline_jit, inner_jit, inner_lean_jit, jit
@@ -19,6 +20,7 @@ from skstruct.input.constraints import forbid
 from skstruct.input.costs import NO_COST
 from skstruct.learning.objective import CRFObjective
 from skstruct.learning.solver import Model, Solution, not_converged
+from skstruct.matrices import read_only
 from skstruct.utils.parallel import chain_work, portions, range_runner
 
 # The objective takes a pass over all sequences: a third to a half of the time of an epoch. So it is
@@ -181,11 +183,22 @@ class SequenceLearner:
         self, training_set, n_features, n_labels, *, l2, fit_intercept, possible=None, cost=NO_COST
     ):
         rows, offsets, labels, weight, *_ = training_set
+        first, *_ = rows.sets()
         # Features that first appear next to each other are then neighbours in memory, so reading
         # their weights causes fewer cache misses.
-        self._rank, indices, *distinct = number_features(rows, offsets, n_features)
-        rows, self._distinct = Rows(rows.indptr, indices, rows.data), Distinct(*distinct)
-        self._problem = Problem(rows, offsets, labels, weight, float(l2), fit_intercept, cost)
+        self._rank, indices, *distinct = number_features(first, offsets, n_features)
+        self._distinct = Distinct(*distinct)
+        vectors = vectors_of(rows)
+        self._problem = Problem(
+            Rows(first.indptr, indices, first.data),
+            offsets,
+            labels,
+            weight,
+            float(l2),
+            fit_intercept,
+            cost,
+            vectors._replace(columns=read_only(self._rank[vectors.columns])),
+        )
         self._model = Model(n_features, n_labels, possible=possible)
         self.n_sequences = len(training_set.sample_weight)
         self.n_updates = self.n_oracle_calls = 0
@@ -233,6 +246,7 @@ class Problem(NamedTuple):
     l2: float
     fit_intercept: bool
     cost: np.ndarray  # (n_labels, n_labels), or (0, 0) if there is none
+    vectors: Vectors
 
 
 class Distinct(NamedTuple):
@@ -249,16 +263,19 @@ class Difference(NamedTuple):
     node: np.ndarray  # (length, n_labels)
     transition: np.ndarray  # (n_labels**2,), summed over the sequence
     features: np.ndarray  # (n_distinct, n_labels)
+    window: Window  # has the vectors of the sequence, and the change of their features in its sums
 
 
 @inner_jit
 def new_difference(problem, distinct, n_labels):
     """Workspace that is large enough for every sequence."""
     n_sequences = problem.offsets.shape[0] - 1
+    length = longest(problem.offsets, 0, n_sequences)
     return Difference(
-        np.empty((longest(problem.offsets, 0, n_sequences), n_labels)),
+        np.empty((length, n_labels)),
         np.empty(n_labels * n_labels),
         np.empty((longest(distinct.start, 0, n_sequences), n_labels)),
+        new_window(problem.vectors, length, n_labels),
     )
 
 
@@ -309,7 +326,7 @@ def number_features(rows, offsets, n_features):
 def collect_features(problem, distinct, i, difference):
     """Fill in ``difference.features`` of sequence ``i``; return the squared norm of all features.
 
-    Transitions and biases are features, too.
+    Transitions and biases are features, too. The vectors of the sequence are in the window.
     """
     rows, node = problem.rows, difference.node
     a, b = problem.offsets[i], problem.offsets[i + 1]
@@ -328,6 +345,11 @@ def collect_features(problem, distinct, i, difference):
     total = dot(difference.transition, difference.transition)
     for u in range(n_distinct):
         total += dot(difference.features[u], difference.features[u])
+    sums = difference.window.sums
+    if sums.shape[0] > 0:
+        sum_vectors(difference.window, b - a, node)
+        for f in range(sums.shape[0]):
+            total += dot(sums[f], sums[f])
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0
@@ -347,6 +369,7 @@ def add_difference(problem, distinct, i, difference, factor, chain):
         weights, change = chain.weights[distinct.features[u]], difference.features[u - begin]
         for j in range(n_labels):
             weights[j] += factor * change[j]
+    add_sums(problem.vectors, difference.window, factor, chain.weights)
     for y in range(n_labels):
         for z in range(n_labels):
             chain.transition[y, z] += factor * difference.transition[y * n_labels + z]

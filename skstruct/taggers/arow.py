@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from skstruct.blocks.visits import sum_vectors
 from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
 from skstruct.chain.listed import Growing
@@ -389,7 +390,7 @@ def all_buffers(state, edges, rows, samples):
     chain, k = state.chain, state.chain.intercept.shape[0]
     return Buffers(
         Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
-        sums_buffer(rows, samples, k),
+        sums_buffer(rows, samples, k, rows.vectors.columns.shape[0]),
         transitions_buffer(chain, rows, samples),
         np.empty(most_changed(chain), np.int64),
     )
@@ -403,6 +404,8 @@ def learn_by_variance(
     cost, weight, fit_intercept = sizes
     chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
     sum_features(rows, sample, difference, settings, buffers.features)
+    if rows.vectors.columns.shape[0] > 0:
+        append_vectors(rows, sample, difference, buffers.features)
     sum_biases(sample, difference, fit_intercept, buffers.total)
     sum_transitions(edges, rows, sample, counts, settings, buffers)
     codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
@@ -466,11 +469,14 @@ def change_token_features_by_variance(step, counts):
 
 
 @inner_jit
-def sums_buffer(rows, samples, n_codes):
-    """Workspace for the sums of any sample, where a token has one of `n_codes` labels."""
+def sums_buffer(rows, samples, n_codes, n_more):
+    """Workspace for the sums of any sample, where a token has one of `n_codes` labels.
+
+    Beside the features of the rows there are ``n_more`` in each sample.
+    """
     n_features, n_sums, width = 0, 0, 0
     for s in range(samples.shape[0]):
-        n = rows.indptr[samples[s, 1]] - rows.indptr[samples[s, 0]]
+        n = rows.indptr[samples[s, 1]] - rows.indptr[samples[s, 0]] + n_more
         columns = min(2 * (samples[s, 1] - samples[s, 0]), n_codes)
         n_features, width = max(n_features, n), max(width, columns)
         n_sums = max(n_sums, n * columns)
@@ -512,6 +518,19 @@ def sum_features(rows, sample, difference, settings, sums):
     sums.counts[0], sums.counts[1] = n_rows, n_columns
 
 
+@inner_lean_jit
+def append_vectors(rows, sample, difference, sums):
+    """Append the differences of the columns of vectors, which are in the window."""
+    columns, window = rows.vectors.columns, rows.window
+    n_rows, n_columns = sums.counts[0], sums.counts[1]
+    sum_vectors(window, sample[1] - sample[0], difference)
+    for f in range(columns.shape[0]):
+        sums.features[n_rows + f] = columns[f]
+        for c in range(n_columns):
+            sums.values[(n_rows + f) * n_columns + c] = window.sums[f, sums.labels[c]]
+    sums.counts[0] = n_rows + columns.shape[0]
+
+
 @inline_lean_jit
 def any_change(difference, t):
     found = False
@@ -539,13 +558,13 @@ def spread_of_sums(sums, variance):
 @creating
 def transitions_buffer(chain, rows, samples):
     """Workspace for the sums of transition features; empty where there are none."""
-    return sums_buffer(rows, samples[:0], 0)
+    return sums_buffer(rows, samples[:0], 0, 0)
 
 
 @transitions_buffer.of(TransitionChain)
 def token_transitions_buffer(chain, rows, samples):
     """Workspace for the sums of transition features."""
-    return sums_buffer(rows.transitions, samples, chain.transition.size)
+    return sums_buffer(rows.transitions, samples, chain.transition.size, 0)
 
 
 @family

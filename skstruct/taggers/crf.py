@@ -284,6 +284,8 @@ class CRFTagger(OnlineTagger):
         "_reason": Choice("bound", "gain", "monitor", "settled", "max_iter", None),
     }
 
+    _learns_blocks = True
+
     def __init__(
         self,
         *,
@@ -360,10 +362,6 @@ class CRFTagger(OnlineTagger):
 
     def _learns_partial_labels(self):
         return "partial_labels" in SOLVERS[self.solver].supports
-
-    @property
-    def _learns_blocks(self):
-        return self.solver == "lbfgs"
 
     @property
     def _learns_costs(self):

@@ -12,7 +12,7 @@ from skstruct.chain.search import AStarSearch, search_nbest
 from skstruct.compiled.jit import jit
 from skstruct.decoding import FEW, MANY
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
-from skstruct.learning.products import inner_products
+from skstruct.learning.products import add_vector_products, inner_products
 from skstruct.taggers.online import SearchTagger
 from skstruct.utils.persistence import set_module
 
@@ -307,6 +307,8 @@ def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
         products = inner_products(
             edges, rows, sample, gold, labels[:n_found], margin.fit_intercept, margin.slots
         )
+        if rows.vectors.columns.shape[0] > 0:
+            add_vector_products(rows.window, gold, labels[:n_found], margin.slots, products)
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
         weights, first = margin.token_weight, sample[0]
         for k in range(n_found):

@@ -155,7 +155,7 @@ class OnlineTagger(BaseTagger):
         "scoring": SCORING,
     }
 
-    _learns_transition_features = True
+    _learns_transition_features = _learns_blocks = True
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}
@@ -221,7 +221,6 @@ class OnlineTagger(BaseTagger):
         first_call = self._state is None and not hasattr(self, "coef_")
         classes = self._check_classes(classes, first_call)
         training_set, model = self._read_training_set(X, y, sample_weight, classes, first_call)
-        training_set = training_set.without_blocks()
         learner = self._learner(model)
         state = self._state
         if state is None:

@@ -1,0 +1,203 @@
+"""Vectors as learners read them that visit one sequence at a time.
+
+The vectors of a sequence are written into a window, a matrix with all columns of blocks side by
+side. Scores are products of its rows with weights, and a change of the weights is a product of its
+transpose with the differences of labels. All blocks lie in the same few arrays, so that kernels are
+compiled once, whatever blocks there are, also for none.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skstruct.chain.scores import Rows, sequence_scores
+from skstruct.compiled.jit import inner_jit, inner_lean_jit
+from skstruct.compiled.lanes import LANES, sum_wide_rows
+from skstruct.compiled.rows import add_outer
+from skstruct.matrices import read_only
+
+
+class Vectors(NamedTuple):
+    """The vectors of all tokens.
+
+    A token has a vector in each place: one of a dense block, and of a looked-up block one for each
+    number of a row.
+    """
+
+    single: np.ndarray  # tables in single precision, one after the other, flat
+    double: np.ndarray  # and those in double precision
+    numbers: np.ndarray  # (n_rows, n_places) int32, row of the place's table; -1 for zeros
+    places: np.ndarray  # (n_places, 3): is in double precision, start of its table, n_dimensions
+    factors: np.ndarray  # (n_places,), of the values
+    columns: np.ndarray  # (n_columns,) int32, the features that the columns are
+
+
+class Window(NamedTuple):
+    """Workspace: the vectors of one sequence, and what is summed over it."""
+
+    values: np.ndarray  # (length, n_columns)
+    sums: np.ndarray  # (n_columns, n_labels)
+    spare: np.ndarray  # (n_labels,)
+
+
+class VisitRows(NamedTuple):
+    """Rows with vectors beside them; a thread has a window of its own."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    vectors: Vectors
+    window: Window
+
+
+class VisitTransitionRows(NamedTuple):
+    """The same with features of the transition into each token."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    transitions: Rows
+    vectors: Vectors
+    window: Window
+
+
+def vectors_of(rows):
+    """Vectors of `Rows`, `TransitionRows` or `BlockRows`, with tables that are shared if possible.
+
+    Only where several blocks are of the same type, their tables are copied, one after the other.
+    """
+    n_rows = len(rows.sets()[0].indptr) - 1
+    values = {np.dtype(np.float32): [], np.dtype(np.float64): []}
+    sizes = dict.fromkeys(values, 0)
+    numbers, columns, places, factors = [np.empty((n_rows, 0), np.int32)], [], [], []
+    for start, block in rows.placed:
+        block.check()
+        table, of_rows = np.ascontiguousarray(block.values()), block.row_numbers()
+        place = (table.dtype == np.float64, sizes[table.dtype], table.shape[1])
+        places += [place] * of_rows.shape[1]
+        factors += [block.factor] * of_rows.shape[1]
+        numbers.append(of_rows)
+        columns.append(np.arange(start, start + block.n_columns, dtype=np.int32))
+        values[table.dtype].append(table.reshape(-1))
+        sizes[table.dtype] += table.size
+    single, double = (
+        found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])
+        for dtype, found in values.items()
+    )
+    return read_only(
+        Vectors(
+            single,
+            double,
+            # A copy, which nobody else can change.
+            np.hstack(numbers),
+            np.array(places, np.int64).reshape(-1, 3),
+            np.array(factors, np.float64),
+            np.concatenate([np.empty(0, np.int32), *columns]),
+        )
+    )
+
+
+def visit_rows(rows, vectors, length, n_labels):
+    """Rows for one thread.
+
+    Parameters
+    ----------
+    rows : Rows, TransitionRows or BlockRows
+    vectors : Vectors
+        From `vectors_of`.
+    length : int
+        Tokens of the longest sequence.
+    n_labels : int
+
+    Returns
+    -------
+    rows : VisitRows or VisitTransitionRows
+    """
+    first, *more = rows.sets()
+    kind = VisitTransitionRows if more else VisitRows
+    n_columns = len(vectors.columns)
+    window = Window(
+        np.empty((length, n_columns)), np.empty((n_columns, n_labels)), np.empty(n_labels)
+    )
+    return kind(*first, *more, vectors, window)
+
+
+@inner_jit
+def new_window(vectors, length, n_labels):
+    """Window for sequences up to this length."""
+    n_columns = vectors.columns.shape[0]
+    return Window(
+        np.empty((length, n_columns)), np.empty((n_columns, n_labels)), np.empty(n_labels)
+    )
+
+
+@inner_lean_jit
+def load_vectors(vectors, first, last, window):
+    """Write the vectors of the rows ``first:last`` into the window."""
+    for t in range(first, last):
+        row, column = window.values[t - first], 0
+        for p in range(vectors.numbers.shape[1]):
+            number, size = vectors.numbers[t, p], vectors.places[p, 2]
+            start, factor = vectors.places[p, 1] + number * size, vectors.factors[p]
+            if number < 0:
+                for f in range(size):
+                    row[column + f] = 0.0
+            elif vectors.places[p, 0]:
+                for f in range(size):
+                    row[column + f] = factor * vectors.double[start + f]
+            else:
+                for f in range(size):
+                    row[column + f] = factor * np.float64(vectors.single[start + f])
+            column += size
+
+
+@inner_lean_jit
+def add_vector_scores(vectors, window, length, weights, out):
+    """Add the scores of the vectors in the window to those of the first ``length`` tokens."""
+    n_labels, n_columns = weights.shape[1], vectors.columns.shape[0]
+    for t in range(length):
+        row, values, spare = out[t], window.values[t], window.spare
+        if n_labels >= LANES:
+            sum_wide_rows(None, weights, vectors.columns, values, None, 0, n_columns, spare)
+        else:
+            for j in range(n_labels):
+                spare[j] = 0.0
+            for f in range(n_columns):
+                weight = weights[vectors.columns[f]]
+                for j in range(n_labels):
+                    spare[j] += values[f] * weight[j]
+        for j in range(n_labels):
+            row[j] += spare[j]
+
+
+@inner_lean_jit
+def visit_scores(rows, vectors, first, last, chain, window, out):
+    """Write the scores of the rows ``first:last``, one sequence, and its vectors to the window."""
+    sequence_scores(rows, first, last, chain, out)
+    if vectors.columns.shape[0] > 0:
+        load_vectors(vectors, first, last, window)
+        add_vector_scores(vectors, window, last - first, chain.weights, out)
+
+
+@inner_lean_jit
+def sum_vectors(window, length, difference):
+    """Write the vectors in the window times the differences of labels into ``window.sums``."""
+    sums = window.sums
+    for f in range(sums.shape[0]):
+        for j in range(sums.shape[1]):
+            sums[f, j] = 0.0
+    for t in range(length):
+        changes = False
+        for j in range(sums.shape[1]):
+            changes |= difference[t, j] != 0.0
+        if changes:
+            add_outer(1.0, window.values[t], difference[t], sums)
+
+
+@inner_lean_jit
+def add_sums(vectors, window, factor, weights):
+    """Add the sums in the window, times a factor, to the weights of the columns."""
+    for f in range(vectors.columns.shape[0]):
+        row, sums = weights[vectors.columns[f]], window.sums[f]
+        for j in range(row.shape[0]):
+            row[j] += factor * sums[j]
