@@ -179,7 +179,8 @@ def _steps_of_others():
     for name in _online():
         yield _step(use_second_order, name, {})
     for dtype in (np.float64, np.float32):
-        yield _step(use_blocks, "CRFTagger", {}, dtype=dtype)
+        for name in ("CRFTagger", *_online(), "SDCACRF"):
+            yield _step(use_blocks, name, {}, dtype=dtype)
     yield _step(label_like_crfsuite, "CRFTagger", {})
     yield _step(merge_copies, "CRFTagger", {})
     yield _step(label_one_sentence, "CRFTagger", {}, typical=True)

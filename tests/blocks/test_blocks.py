@@ -1,6 +1,8 @@
 """Blocks of vectors: each kind against the same matrix in CSR, in batches, fits and predictions."""
 
 import pickle
+import tracemalloc
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -9,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 
@@ -25,11 +28,17 @@ from skstruct import (
     SequenceUnion,
     WordVectorizer,
 )
+from skstruct.blocks import visits
 from skstruct.blocks.dense import DenseBlock
 from skstruct.blocks.looked_up import LookedUpBlock, stack_looked_up
 from skstruct.blocks.protocol import PANEL
-from skstruct.blocks.rows import Placed, stack_blocks
+from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
+from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.input import training_set
+from skstruct.learning.online import undo_of
+from skstruct.learning.products import FEW
+from skstruct.matrices import copied_arrays
+from skstruct.metrics import token_accuracy_score
 from skstruct.utils.parallel import range_runner
 
 LABELS = ["B-X", "I-X", "O"]
@@ -246,33 +255,152 @@ def test_unknown_labels_costs_transition_features_and_warm_starts_beside_blocks(
 
 
 OTHERS = [
-    PerceptronTagger(random_state=0),
-    MIRATagger(random_state=0),
-    SAPOTagger(random_state=0),
-    AROWTagger(random_state=0),
-    SDCACRF(random_state=0),
-    CRFTagger(solver="sgd", random_state=0),
-    CRFTagger(solver="sag", random_state=0),
-    CRFTagger(solver="oeg", random_state=0),
+    PerceptronTagger(),
+    PerceptronTagger(n_jobs=2),
+    PerceptronTagger(order=2, average=False, mini_length=2),
+    MIRATagger(),
+    MIRATagger(n_best=3, order=2),
+    MIRATagger(n_best=3, search="beam", n_jobs=2),
+    SAPOTagger(),
+    SAPOTagger(n_jobs=2),
+    AROWTagger(),
+    AROWTagger(order=2, n_jobs=2),
+    CRFTagger(solver="sgd"),
+    CRFTagger(solver="sgd", order=2, average=True, n_jobs=2),
+    CRFTagger(solver="sag"),
+    CRFTagger(solver="oeg"),
+    *(SDCACRF(sampling=s) for s in ("uniform", "importance", "gap", "gap_importance", "max")),
+    SDCACRF(n_jobs=2, label_cost={"missed": 2.0}),
 ]
 
 
+def assert_same_weights(ours, theirs):
+    for name in ("coef_", "transition_", "intercept_", "start_", "end_"):
+        assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-9, err_msg=name)
+    assert np.any(ours.coef_)
+
+
+@pytest.mark.parametrize("tagger", OTHERS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_learners_learn_what_they_learn_from_sparse_columns(monkeypatch, tagger):
+    batch, y = make_batch()
+    sparse = flat(batch)
+    seen = []
+    monkeypatch.setattr(
+        training_set, "as_rows", lambda X, make=training_set.as_rows: seen.append(X) or make(X)
+    )
+    fresh, _ = make_batch()
+    tagger.set_params(max_iter=5, random_state=0)
+    ours = clone(tagger).fit(fresh, y)
+    if hasattr(tagger, "partial_fit"):
+        portion = clone(tagger).partial_fit(fresh, y, classes=LABELS).partial_fit(fresh[::2], y[::2])
+    assert all(X.nnz <= sparse.X[:, 6:15].nnz for X in seen)
+    assert "X" not in vars(fresh)
+    theirs = clone(tagger).fit(sparse, y)
+    assert_same_weights(ours, theirs)
+    assert ours.predict(fresh).tolist() == theirs.predict(sparse).tolist()
+    if hasattr(tagger, "partial_fit"):
+        theirs = clone(tagger).partial_fit(sparse, y, classes=LABELS)
+        assert_same_weights(portion, theirs.partial_fit(sparse[::2], y[::2]))
+
+
+@pytest.mark.parametrize("n_labels", [2, 9, 29])
 @pytest.mark.parametrize(
-    "tagger", OTHERS, ids=lambda tagger: getattr(tagger, "solver", type(tagger).__name__)
+    "tagger",
+    [AROWTagger(), MIRATagger(n_best=2, C=5), SAPOTagger(), SDCACRF(), CRFTagger(solver="sag")],
+    ids=lambda tagger: type(tagger).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_other_learners_learn_what_they_learn_from_sparse_columns(tagger):
+def test_learners_with_any_number_of_labels_and_long_sequences(tagger, n_labels):
+    lengths = (2 * FEW, 1, 4)
+    batch, _ = make_batch(lengths, dtype=np.float32)
+    codes = np.random.default_rng(3).integers(n_labels, size=sum(lengths))
+    y = [part.tolist() for part in np.split(codes, np.cumsum(lengths)[:-1])]
+    tagger.set_params(max_iter=3, random_state=0)
+    assert_same_weights(clone(tagger).fit(batch, y), clone(tagger).fit(flat(batch), y))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_labels", [3, 20])
+def test_windows_have_what_blocks_have(kind, n_labels):
+    rng = np.random.default_rng(4)
+    blocks = [kind(9, dtype, seed) for seed, dtype in enumerate([np.float32, np.float64] * 2)]
+    rows = BlockRows(
+        training_set.as_rows(sp.csr_matrix((9, 24))),
+        tuple(Placed(start, block) for start, block in zip((0, 6, 18, 12), blocks, strict=True)),
+    )
+    X = np.concatenate([blocks[i].toarray() for i in (0, 1, 3, 2)], axis=1)
+    weights, difference = rng.normal(size=(24, n_labels)), rng.normal(size=(5, n_labels))
+    found = visit_rows(rows, vectors_of(rows), 5, n_labels)
+    for first, last in ((0, 4), (4, 9)):
+        visits.load_vectors(found.vectors, first, last, found.window)
+        n, scores = last - first, np.ones((5, n_labels))
+        assert_allclose(found.window.values[:n], X[first:last][:, found.vectors.columns], rtol=1e-6)
+        visits.add_vector_scores(found.vectors, found.window, n, weights, scores)
+        assert_allclose(scores[:n], 1 + X[first:last] @ weights, rtol=1e-5, atol=1e-5)
+        assert np.all(scores[n:] == 1)
+        visits.sum_vectors(found.window, n, difference)
+        sums = weights.copy()
+        visits.add_sums(found.vectors, found.window, 0.5, sums)
+        expected = weights + 0.5 * X[first:last].T @ difference[:n]
+        assert_allclose(sums, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_learners_of_blocks_need_little_memory():
+    n, lengths = 4000, [20] * 200
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(50, 64)).astype(np.float32)
+    block = LookedUpBlock(table, rng.integers(50, size=(n, 3)))
+    batch = SequenceBatch._of_blocks(None, (Placed(0, block),), np.cumsum([0, *lengths]))
+    y = [rng.choice(LABELS, size=20).tolist() for _ in lengths]
+    for tagger in (PerceptronTagger(), AROWTagger(), SDCACRF(), CRFTagger(solver="sag")):
+        tagger.set_params(max_iter=1, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tagger.fit(batch[:2], y[:2])
+            tracemalloc.start()
+            tagger.fit(batch, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # As sparse columns, 12 bytes each, the vectors alone take nine megabytes.
+        assert peak < 4 * n * 64 * 3
+
+
+def test_a_pass_that_fails_leaves_the_weights_of_vectors():
     batch, y = make_batch()
-    tagger.set_params(max_iter=5)
-    ours, theirs = clone(tagger).fit(batch, y), clone(tagger).fit(flat(batch), y)
-    assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
-    assert ours.predict(batch).tolist() == theirs.predict(flat(batch)).tolist()
-    if hasattr(tagger, "partial_fit"):
-        ours, theirs = clone(tagger), clone(tagger)
-        for _ in range(2):
-            ours.partial_fit(batch, y, classes=LABELS)
-            theirs.partial_fit(flat(batch), y, classes=LABELS)
-        assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
+    state = PerceptronTagger(average=True).partial_fit(batch, y, classes=LABELS)._state
+    before = copied_arrays(state)
+    undo = undo_of(state, training_set.block_rows(batch))
+    for chain in (state.chain, state.lag):
+        chain.weights[...] += 1
+    undo()
+    for now, then in zip(state[:2], before[:2], strict=True):
+        for columns in (one.columns for one in batch.blocks):
+            assert_array_equal(now.weights[columns], then.weights[columns])
+    assert np.any(before.lag.weights[batch.blocks[0].columns])
+
+
+def test_vectors_beside_transition_features_and_early_stopping():
+    batch, y = make_batch()
+    more = {"transition_X": sp.csr_matrix(np.arange(batch.n_rows)[:, None] % 3.0)}
+    with_features = SequenceBatch._of_blocks(*batch._columns()[:2], batch.offsets, more=more)
+    for tagger in (
+        PerceptronTagger(max_iter=3),
+        AROWTagger(max_iter=3),
+        MIRATagger(max_iter=3),
+        CRFTagger(solver="sgd", max_iter=3, early_stopping=True),
+    ):
+        tagger.set_params(tol=None, random_state=0)
+        ours, theirs = (clone(tagger).fit(X, y) for X in (with_features, flat(with_features)))
+        assert_same_weights(ours, theirs)
+        assert_allclose(ours.transition_coef_, theirs.transition_coef_, atol=1e-9)
+        stopping = clone(tagger).set_params(early_stopping=True)
+        if "scoring" in stopping.get_params():
+            stopping.set_params(scoring=make_scorer(token_accuracy_score))
+        ours, theirs = (clone(stopping).fit(X, y) for X in (batch, flat(batch)))
+        assert_same_weights(ours, theirs)
+        scores = (found.history_["validation_score"] for found in (ours, theirs))
+        assert_array_equal(*scores)
 
 
 @pytest.mark.parametrize("order", [1, 2])

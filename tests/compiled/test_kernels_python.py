@@ -105,7 +105,21 @@ def blocks_of_vectors():
     vectors = {f"word{i}": [0.5 * i, 1.0, -1.0] for i in range(2)}
     batch = EmbeddingVectorizer(vectors, offsets=(-1, 0, 1)).fit_transform(words)
     tagger = CRFTagger(l2=0.5, tol=1e-10).fit(batch, labels())
-    return {"crf-blocks": tagger.coef_, "crf-proba": np.vstack(tagger.predict_proba(batch))}
+    found = {"crf-blocks": tagger.coef_, "crf-proba": np.vstack(tagger.predict_proba(batch))}
+    few = [[label % 3 for label in part] for part in labels()]
+    options = {"max_iter": 2, "random_state": 0}
+    for learner in (
+        PerceptronTagger(average=True, **options),
+        MIRATagger(n_best=3, **options),
+        AROWTagger(**options),
+        SDCACRF(sampling="importance", **options),
+        CRFTagger(solver="sag", **options),
+        CRFTagger(solver="oeg", **options),
+    ):
+        name = f"blocks-{getattr(learner, 'solver', type(learner).__name__)}"
+        for title, y in (("few", few), ("many", labels())):
+            found[f"{name}-{title}"] = learner.fit(batch, y).coef_
+    return found
 
 
 def labels():
