@@ -296,9 +296,7 @@ def oeg_steps(problem, distinct, order, state):
     n_calls = 0
     for i in order:
         a, b = problem.offsets[i], problem.offsets[i + 1]
-        visit_scores(
-            problem.rows, problem.vectors, a, b, state.chain, difference.window, scores
-        )
+        visit_scores(problem.rows, problem.vectors, a, b, state.chain, difference.window, scores)
         n_calls += ascend(problem, distinct, i, state, difference, trial, scores)
     return n_calls
 

@@ -293,7 +293,9 @@ def test_other_learners_learn_what_they_learn_from_sparse_columns(monkeypatch, t
     tagger.set_params(max_iter=5, random_state=0)
     ours = clone(tagger).fit(fresh, y)
     if hasattr(tagger, "partial_fit"):
-        portion = clone(tagger).partial_fit(fresh, y, classes=LABELS).partial_fit(fresh[::2], y[::2])
+        portion = (
+            clone(tagger).partial_fit(fresh, y, classes=LABELS).partial_fit(fresh[::2], y[::2])
+        )
     assert all(X.nnz <= sparse.X[:, 6:15].nnz for X in seen)
     assert "X" not in vars(fresh)
     theirs = clone(tagger).fit(sparse, y)
