@@ -3,7 +3,7 @@
     python -m benchmarks.vectors
     python -m benchmarks.vectors --quick
 
-Vectors are the static table of the package wordllama: 256 numbers, means of a word's pieces, of unit
+Vectors are the static table of the package wordllama: means of the pieces of a word, of unit
 length. Install it with `pip install wordllama tokenizers safetensors`. A quick run draws vectors at
 random. `--only` measures one part.
 
