@@ -102,13 +102,13 @@ class LookedUpBlock(Block):
         """One product with the table, whose rows are gathered."""
         products = np.zeros((len(self.table), self.numbers.shape[1] * weights.shape[1]))
         add_product(self.table, self._by_dimension(weights), self.factor, products, run)
-        gather(products, self.numbers, out)
+        gather(products, read_only(self.numbers), out)
 
     def add_fixed_scores(self, weights, out):
         """The same in a fixed order."""
         products = np.zeros((len(self.table), self.numbers.shape[1] * weights.shape[1]))
         add_fixed_product(self.table, self._by_dimension(weights), self.factor, products)
-        gather(products, self.numbers, out)
+        gather(products, read_only(self.numbers), out)
 
     def add_gradient(self, residual, out, run):
         """Sums by number, then one product with the table."""
@@ -121,7 +121,7 @@ class LookedUpBlock(Block):
     def _add_transposed(self, residual, factor, out, run, *, square):
         n_places, n_labels = self.numbers.shape[1], residual.shape[1]
         sums = np.zeros((len(self.table), n_places * n_labels))
-        sum_by_number(residual, self.numbers, sums)
+        sum_by_number(residual, read_only(self.numbers), sums)
         total = np.zeros((self.table.shape[1], n_places * n_labels))
         add_transposed(self.table, sums, factor, total, run, square=square)
         by_place = total.reshape(-1, n_places, n_labels).transpose(1, 0, 2)

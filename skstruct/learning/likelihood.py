@@ -3,7 +3,6 @@
 Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
 """
 
-
 import numpy as np
 from scipy.special import logsumexp
 

@@ -1,14 +1,17 @@
 """Blocks of vectors: each kind against the same matrix in CSR, in batches, fits and predictions."""
 
 import pickle
+import sys
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core.registry import CPUDispatcher
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
@@ -547,6 +550,31 @@ def test_memory_maps_stay_maps_and_strided_arrays_are_copied(tmp_path):
         assert_array_equal(found.coef_, expected.coef_)
     with pytest.raises(ValueError, match="X has 39 features, but"):
         expected.predict(SequenceBatch(values[:, 1:], [0, 12]))
+
+
+def signatures():
+    """Argument types for which kernels are compiled."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("skstruct.")]
+    kernels = {id(x): x for m in modules for x in vars(m).values() if isinstance(x, CPUDispatcher)}
+    return {(x.py_func.__qualname__, s) for x in kernels.values() for s in x.overloads}
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_workers_of_joblib_need_no_other_kernels(tmp_path):
+    batch, y = make_batch(dtype=np.float32)
+    taggers = CRFTagger(max_iter=3), PerceptronTagger(max_iter=2), SDCACRF(max_iter=2)
+    for X in (batch, batch[3:9]):
+        fitted = [tagger.set_params(random_state=0).fit(batch, y) for tagger in taggers]
+        expected = [tagger.predict(X).tolist() for tagger in fitted]
+        before = signatures()
+        # So a worker gets large arrays.
+        joblib.dump((batch, X), tmp_path / "batches")
+        mapped, X = joblib.load(tmp_path / "batches", mmap_mode="r")
+        assert isinstance(mapped.blocks[1].block.numbers, np.memmap)
+        for tagger, labels in zip(taggers, expected, strict=True):
+            assert tagger.fit(mapped, y).predict(X).tolist() == labels
+        assert signatures() == before
 
 
 def test_a_table_of_which_no_row_is_used():

@@ -53,6 +53,7 @@ BENCHMARKS = {
     "annotators": ({"scores", "gains"}, ()),
     "choosing": ({"scores", "gains", "times"}, ()),
     "conformal": ({"splits", "bounds"}, ()),
+    "vectors": ({"fits", "dense", "sentence", "scale", "scores"}, ()),
     "export": ({"agreement", "speeds", "sizes"}, ("pycrfsuite",)),
     "label_errors": ({"label_sequences", "label_spans"}, ()),
     "sapo_objective": ({"objective"}, ("matplotlib",)),
