@@ -262,9 +262,13 @@ class PenaltyPathDisplay:
         """
         if not all(hasattr(estimator, name) for name in ("l2s_", "l1s_", "cv_results_")):
             raise ValueError(f"Expected a fitted CRFTaggerCV, got {type(estimator).__name__}.")
-        shape = len(estimator.l1s_), len(estimator.l2s_)
+        shape = -1, len(estimator.l1s_), len(estimator.l2s_)
+        # The best factor of vectors stands for all.
+        scales = getattr(estimator, "block_scales_", np.ones(1))
+        scale = int(np.argmax(scales == getattr(estimator, "block_scale_", 1.0)))
         means, deviations = (
-            estimator.cv_results_[f"{name}_test_score"].reshape(shape) for name in ("mean", "std")
+            estimator.cv_results_[f"{name}_test_score"].reshape(shape)[scale]
+            for name in ("mean", "std")
         )
         best = estimator.l2_, estimator.best_score_
         display = cls(estimator.l2s_, estimator.l1s_, means, deviations, best)

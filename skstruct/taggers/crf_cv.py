@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from copy import copy
 from inspect import signature
+from itertools import compress, product
 from numbers import Integral, Real
 from time import perf_counter
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
+from skstruct.blocks.rows import Placed
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
 from skstruct.input.folds import params_of_fold
@@ -73,6 +75,10 @@ class CRFTaggerCV(BaseTagger):
     l1s : array-like of float, default=None
         Strengths of the L1 penalty, each of which is combined with each of `l2s`. None means 0.
         Fits with an L1 penalty do not start from each other, and take as long as single fits.
+    block_scales : array-like of float, default=None
+        Factors of all vectors in blocks (`SequenceBatch.blocks`), each of which is combined with
+        each pair of penalties. The best one is folded into `coef_`, so that the model takes X as it
+        is. None means 1.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds, as in :class:`~sklearn.model_selection.GridSearchCV`. None means 5.
     scoring : str, callable or None, default=None
@@ -118,7 +124,8 @@ class CRFTaggerCV(BaseTagger):
     best_score_ : float
         Their mean score over the folds.
     best_params_ : dict
-        The best penalties by name; ``"l1"`` only where `l1s` were given.
+        The best penalties by name; ``"l1"`` and ``"block_scale"`` only where `l1s` and
+        `block_scales` were given.
     best_index_ : int
         Their position in `cv_results_`.
     best_estimator_ : CRFTagger
@@ -128,8 +135,10 @@ class CRFTaggerCV(BaseTagger):
         ``"params"``, ``"param_l2"``, ``"split0_test_score"``, ``"mean_test_score"``,
         ``"rank_test_score"``, times and so on. Besides, for each fold, ``"split0_objective"`` and
         ``"split0_n_iter"``.
-    l2s_, l1s_ : ndarray
-        The penalties that were compared.
+    block_scale_ : float
+        The best factor of vectors.
+    l2s_, l1s_, block_scales_ : ndarray
+        The penalties and factors that were compared.
     n_splits_ : int
         Number of folds.
     refit_time_ : float
@@ -179,6 +188,7 @@ class CRFTaggerCV(BaseTagger):
         **BaseTagger._parameter_constraints,
         "l2s": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "l1s": ["array-like", None],
+        "block_scales": ["array-like", None],
         "cv": ["cv_object"],
         "scoring": SCORING,
         "search_tol": [Interval(Real, 0, None, closed="left")],
@@ -195,6 +205,7 @@ class CRFTaggerCV(BaseTagger):
         l2s=10,
         *,
         l1s=None,
+        block_scales=None,
         cv=None,
         scoring=None,
         search_tol=1e-3,
@@ -214,6 +225,7 @@ class CRFTaggerCV(BaseTagger):
     ):
         self.l2s = l2s
         self.l1s = l1s
+        self.block_scales = block_scales
         self.cv = cv
         self.scoring = scoring
         self.search_tol = search_tol
@@ -267,15 +279,20 @@ class CRFTaggerCV(BaseTagger):
             If `max_iter` iterations were not enough for a fit.
         """
         l2s, l1s = _penalties("l2s", self.l2s), _penalties("l1s", self.l1s)
+        scales = _scales(self.block_scales)
         with draft_of(self) as draft:
             draft._forget(*_LEARNT)
-            draft.l2s_, draft.l1s_ = l2s, l1s
+            draft.l2s_, draft.l1s_, draft.block_scales_ = l2s, l1s, scales
 
             def learn(monitor):
                 whole, model = draft._search(X, y, sample_weight, params)
                 start = perf_counter()
                 monitor = draft._watch(monitor, (None,) * 3)
+                scaled, placed = _scaled(whole.pop(), draft.block_scale_)
+                whole.append(scaled)
+                del scaled
                 solution = draft._learn_from(whole, model, None, monitor)
+                _fold_in(solution.chain, placed, draft.block_scale_)
                 draft.refit_time_ = perf_counter() - start
                 return solution
 
@@ -403,7 +420,10 @@ class CRFTaggerCV(BaseTagger):
             if not len(test) or not weight[train].any():
                 what = "learns from" if len(test) else "tests"
                 raise ValueError(f"Fold {i}: none of the sequences that it {what} has a weight.")
-        tasks = [(*split, l1) for l1 in self.l1s_.tolist() for split in splits]
+        if self.block_scales is not None and not whole[0].rows.placed:
+            raise ValueError("block_scales is given, but X has no vectors: see batch.blocks.")
+        pairs = product(self.block_scales_.tolist(), self.l1s_.tolist())
+        tasks = [(*split, l1, scale) for scale, l1 in pairs for split in splits]
         n = self.n_splits_ = len(splits)
 
         def sweep(i):
@@ -413,8 +433,8 @@ class CRFTaggerCV(BaseTagger):
                 raise ValueError(f"Fold {i % n}: {error}") from error
 
         found = run_tasks(sweep, len(tasks), self.n_jobs)
-        of_l1 = [found[first : first + n] for first in range(0, len(found), n)]
-        trials = [[sweep[l2] for sweep in sweeps] for sweeps in of_l1 for l2 in self.l2s_.tolist()]
+        swept = [found[first : first + n] for first in range(0, len(found), n)]
+        trials = [[sweep[l2] for sweep in sweeps] for sweeps in swept for l2 in self.l2s_.tolist()]
         self._tabulate(trials)
         return whole, model
 
@@ -431,9 +451,10 @@ class CRFTaggerCV(BaseTagger):
             )
         return {"groups": params.get("groups")}, {}
 
-    def _sweep(self, X, y, training_set, scorer, score_params, train, test, l1):
+    def _sweep(self, X, y, training_set, scorer, score_params, train, test, l1, scale):
         """Trials of a fold for all L2 penalties, by penalty."""
         fold, model, part = self._fold(training_set.take(train))
+        part, placed = _scaled(part, scale)
         settings = settings_of(lbfgs.Settings, self._tagger(1.0, l1, tol=self.search_tol))
         objective = lbfgs.build_objective(part, model, settings)
         arguments = _safe_indexing(X, test), _safe_indexing(y, test)
@@ -450,6 +471,7 @@ class CRFTaggerCV(BaseTagger):
                 else:
                     solution = path.minimize(l2)
                 check_chain(solution.chain, model.possible, solution.n_iter)
+                _fold_in(solution.chain, placed, scale)
                 tagger = copy(fold).set_params(l2=l2, l1=l1)
                 tagger._set_chain(solution.chain)
                 end = perf_counter()
@@ -477,8 +499,11 @@ class CRFTaggerCV(BaseTagger):
 
     def _tabulate(self, trials):
         """Keep the scores of all pairs of penalties, and the best one."""
-        pairs = [(l1, l2) for l1 in self.l1s_.tolist() for l2 in self.l2s_.tolist()]
-        params = [{"l2": l2} if self.l1s is None else {"l1": l1, "l2": l2} for l1, l2 in pairs]
+        grid = self.block_scales_, self.l1s_, self.l2s_
+        tried = list(product(*(values.tolist() for values in grid)))
+        given = "block_scale", "l1", "l2"
+        kept = self.block_scales is not None, self.l1s is not None, True
+        params = [dict(compress(zip(given, values, strict=True), kept)) for values in tried]
         columns = {
             field: np.array([[getattr(trial, field) for trial in row] for row in trials])
             for field in _Trial._fields
@@ -495,7 +520,7 @@ class CRFTaggerCV(BaseTagger):
         best = self.best_index_ = int(np.argmin(results["rank_test_score"]))
         self.cv_results_ = results
         self.best_score_, self.best_params_ = float(mean[best]), params[best]
-        self.l1_, self.l2_ = pairs[best]
+        self.block_scale_, self.l1_, self.l2_ = tried[best]
         self._complaints = list(self._find_fault(columns["converged"], mean))
 
     def _find_fault(self, converged, scores):
@@ -507,10 +532,13 @@ class CRFTaggerCV(BaseTagger):
                 f"converge within max_iter={self.max_iter} iterations. Increase max_iter, "
                 "search_tol or the least of l2s.",
             )
-        table = scores.reshape(len(self.l1s_), len(self.l2s_))
-        row, column = np.unravel_index(self.best_index_, table.shape)
-        sides = ("l1s", self.l1s_, row, table[:, column]), ("l2s", self.l2s_, column, table[row])
-        for name, values, best, others in sides:
+        sides = {name: getattr(self, f"{name}_") for name in ("block_scales", "l1s", "l2s")}
+        table = scores.reshape([len(values) for values in sides.values()])
+        place = np.unravel_index(self.best_index_, table.shape)
+        for axis, (name, values) in enumerate(sides.items()):
+            best, line = place[axis], list(place)
+            line[axis] = slice(None)
+            others = table[tuple(line)]
             value = values[best]
             inner = (values > values.min()) & (values < values.max())
             at_end = value != 0 and len(values) > 1 and not inner[best]
@@ -537,6 +565,28 @@ def _penalties(name, values):
             f"{name} must be finite numbers that are not negative, got {short_repr(values)}."
         )
     return found
+
+
+def _scales(values):
+    scales = np.ones(1) if values is None else _penalties("block_scales", values)
+    if not scales.all():
+        raise ValueError("block_scales has a zero, which leaves vectors out; use X without them.")
+    return scales
+
+
+def _scaled(training_set, scale):
+    """Training set with a factor of its vectors, and their blocks."""
+    rows = training_set.rows
+    if scale == 1 or not rows.placed:
+        return training_set, rows.placed
+    placed = tuple(Placed(start, block.times(scale)) for start, block in rows.placed)
+    return training_set._replace(rows=rows._replace(placed=placed)), placed
+
+
+def _fold_in(chain, placed, scale):
+    """Multiply the weights of vectors, in place, so that they are those of unscaled ones."""
+    for one in placed if scale != 1 else ():
+        chain.weights[one.columns] *= scale
 
 
 def _to_split(values):

@@ -38,6 +38,7 @@ from skstruct.blocks.protocol import PANEL
 from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.input import training_set
+from skstruct.inspection import PenaltyPathDisplay
 from skstruct.learning.online import undo_of
 from skstruct.learning.products import FEW
 from skstruct.matrices import copied_arrays
@@ -431,6 +432,33 @@ def test_a_search_of_penalties_takes_blocks():
     ours, theirs = clone(search).fit(batch, y), clone(search).fit(flat(batch), y)
     assert ours.l2_ == theirs.l2_
     assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:The best of:UserWarning")
+def test_a_search_of_scales_is_one_search_for_each():
+    batch, y = make_batch(lengths=(4, 2, 3, 1, 5) * 6, kinds=[dense_block])
+    search = CRFTaggerCV(l2s=[1, 0.1], cv=2, block_scales=[0.3, 3, 1]).fit(batch, y)
+    assert search.best_params_.keys() == {"block_scale", "l2"}
+    assert search.block_scale_ == search.best_params_["block_scale"]
+    sparse, ((start, block),), _ = batch._columns()
+    found = {}
+    for scale in (0.3, 3, 1):
+        X = SequenceBatch._of_blocks(sparse, (Placed(start, block.times(scale)),), batch.offsets)
+        found[scale] = CRFTaggerCV(l2s=[1, 0.1], cv=2).fit(X, y)
+    scores = [found[scale].cv_results_["mean_test_score"] for scale in (0.3, 3, 1)]
+    assert_allclose(search.cv_results_["mean_test_score"], np.concatenate(scores))
+    assert search.best_score_ == max(other.best_score_ for other in found.values())
+    other = found[search.block_scale_]
+    factor = np.ones(batch.n_features)
+    factor[start : start + block.n_columns] = search.block_scale_
+    assert_allclose(search.coef_, other.coef_ * factor)
+    assert_allclose(search.best_estimator_.score(batch, y), search.score(batch, y))
+    PenaltyPathDisplay.from_estimator(search)
+    with pytest.raises(ValueError, match="block_scales is given, but X has no vectors"):
+        clone(search).fit(SequenceBatch(sparse, batch.offsets), y)
+    for wrong in ([0.0, 1], [-1], [np.nan], "ab"):
+        with pytest.raises(ValueError, match="block_scales"):
+            CRFTaggerCV(block_scales=wrong).fit(batch, y)
 
 
 def test_validation_sets_and_early_stopping_take_blocks():
