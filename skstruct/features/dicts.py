@@ -100,8 +100,9 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
     ====================================  =========================================
 
-    Columns are sorted by name, and so do not depend on the order of the data. Sequences are read
-    one at a time and not kept: vectorising a generator takes memory proportional to the result.
+    Arrays of 32 numbers or more that most tokens have become blocks of vectors. Columns are sorted
+    by name, and so do not depend on the order of the data. Sequences are read one at a time and not
+    kept: vectorising a generator takes memory proportional to the result.
 
     Parameters
     ----------
@@ -174,19 +175,24 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         min_freq = 1 if is_part else self.min_freq
         stream = Stream(self.dtype).read(X)
         data, columns, indptr = stream.to_rows()
-        names = _sort(columns, *stream.codes.take_names())
+        n, names = int(indptr[-1]), _sort(columns, *stream.codes.take_names())
+        columns, of_wide = stream.split(columns, n)
         if len(indptr) == 1 and not is_part:
             raise ValueError("Found no token: every sequence is empty.")
         matrix = canonical(data, columns, indptr, len(names), stream.dtype)
         del data, columns, indptr
-        matrix, occurs = keep_frequent(matrix, min_freq)
+        frequency = np.zeros(len(names), np.int64)
+        for name, found in zip(stream.wide, of_wide, strict=True):
+            frequency[found] += stream.arrays.count(name)
+        matrix, occurs = keep_frequent(matrix, min_freq, frequency)
+        kept = np.where(occurs, np.cumsum(occurs) - 1, NO_COLUMN)
         if not occurs.any() and not is_part:
             raise ValueError(
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
         self._learn(np.array(names, dtype=object)[occurs], stream.arrays.lengths)
-        return stream.to_batch(matrix, self.feature_names_)
+        return stream.to_batch(matrix, self.feature_names_, [kept[found] for found in of_wide])
 
     def _learn(self, names, array_lengths):
         """Set the attributes, sorted, and the lengths of those that are arrays."""
@@ -233,10 +239,12 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
         data, columns, indptr = stream.to_rows()
         vocabulary = self.vocabulary_
+        n = int(indptr[-1])
         _set_columns(columns, vocabulary, *stream.codes.take_names())
+        columns, of_wide = stream.split(columns, n)
         matrix = canonical(data, columns, indptr, len(vocabulary), stream.dtype)
         warn_of_unseen_attributes(matrix, int(np.sum(stream.token_lengths)))
-        return stream.to_batch(matrix, self.feature_names_)
+        return stream.to_batch(matrix, self.feature_names_, of_wide)
 
     def _transform_few(self, X):
         """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""

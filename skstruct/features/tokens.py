@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from skstruct.blocks.dense import DenseBlock
+from skstruct.blocks.rows import LEAST_COLUMNS, LEAST_DENSE, Placed
 from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
 from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, stores_zeros, to_offsets
@@ -69,7 +71,35 @@ class ArrayValues:
         # A bytearray grows in place.
         self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
 
-    def blocks(self, n_rows, find):
+    def wide(self, n_rows):
+        """Names of the features that become blocks: those of long arrays in most tokens."""
+        return [
+            name
+            for name, rows in self._rows.items()
+            if self.lengths[name] >= LEAST_COLUMNS and len(rows) >= LEAST_DENSE * n_rows
+        ]
+
+    def count(self, name):
+        """Number of tokens with a feature."""
+        return len(self._rows[name])
+
+    def codes_of(self, name, find):
+        """What `find` returns for the names of the columns of a feature."""
+        length = self.lengths[name]
+        names = [f"{name}:{place}" for place in range(length)]
+        return np.fromiter(find(names), np.int32, length)
+
+    def matrix(self, name, n_rows, dtype):
+        """Arrays of a feature of all tokens; zeros where a token has none."""
+        rows = np.frombuffer(self._rows[name], np.int64)
+        values = np.frombuffer(self._values[name], np.float64).reshape(len(rows), -1)
+        if len(rows) == n_rows and values.dtype == dtype:
+            return values
+        found = np.zeros((n_rows, values.shape[1]), dtype)
+        found[rows] = values
+        return found
+
+    def parts(self, n_rows, find, without):
         """Yield the arrays of CSR matrices, one for each feature.
 
         Parameters
@@ -78,6 +108,8 @@ class ArrayValues:
             Number of tokens.
         find : callable
             Function from names to an iterator over their columns.
+        without : list of str
+            Features to leave out.
 
         Yields
         ------
@@ -85,9 +117,10 @@ class ArrayValues:
             In the format of `skstruct.matrices.merge_rows`.
         """
         for name, rows in self._rows.items():
+            if name in without:
+                continue
             length, rows = self.lengths[name], np.frombuffer(rows, np.int64)
-            names = [f"{name}:{place}" for place in range(length)]
-            columns = np.fromiter(find(names), np.int32, length)
+            columns = self.codes_of(name, find)
             values = np.frombuffer(self._values[name], np.float64)
             counts = length * np.bincount(rows, minlength=n_rows)
             yield values, np.tile(columns, len(rows)), to_offsets(counts), 0
@@ -495,6 +528,8 @@ class Stream:
     ----------
     codes : NewCodes
         Numbers of the attributes.
+    wide : list of str
+        After `to_rows`, features whose arrays are not among the rows but become blocks.
     """
 
     def __init__(self, dtype, array_lengths=None):
@@ -508,7 +543,7 @@ class Stream:
         self.token_lengths = array("q")
         self.sequence_lengths = array("q")
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
-        self._failures = 0
+        self.wide, self._failures = [], 0
 
     def read(self, X):
         """Read all sequences of `X`."""
@@ -548,21 +583,51 @@ class Stream:
         self.arrays.add(len(self.token_lengths) + t, name, vector)
 
     def to_rows(self):
-        """Data, numbers of attributes and `indptr` of all tokens; int8 if every value is 1."""
+        """Data, numbers of attributes and `indptr` of all tokens; int8 if every value is 1.
+
+        The numbers of the columns of wide arrays follow the others.
+        """
         columns = np.frombuffer(self.columns, np.int32)
         data = shared_ones(len(columns), np.int8)
         if self.values:
             data = np.frombuffer(self.values, self.dtype)
         indptr = to_offsets(self.token_lengths)
         if self.arrays:
-            blocks = [(data, columns, indptr, 0)]
-            blocks += self.arrays.blocks(len(self.token_lengths), self.codes.codes)
-            data, columns, indptr = merge_rows(blocks, self.dtype, 0)
+            n_rows, find = len(self.token_lengths), self.codes.codes
+            self.wide = self.arrays.wide(n_rows)
+            parts = [(data, columns, indptr, 0), *self.arrays.parts(n_rows, find, self.wide)]
+            data, columns, indptr = merge_rows(parts, self.dtype, 0)
+            if self.wide:
+                wide = [self.arrays.codes_of(name, find) for name in self.wide]
+                columns = np.concatenate([columns, *wide])
         return data, columns, indptr
 
-    def to_batch(self, matrix, feature_names):
-        """Batch of the sequences, with the matrix of their tokens."""
-        return to_batch(matrix, to_offsets(self.sequence_lengths), feature_names, self.dtype)
+    def split(self, columns, n):
+        """Columns of the rows, which are the first `n`, and of each wide array."""
+        ends = np.cumsum([self.arrays.lengths[name] for name in self.wide], dtype=int)
+        return columns[:n], np.split(columns[n:], ends[:-1]) if self.wide else []
+
+    def to_batch(self, matrix, feature_names, of_wide):
+        """Batch of the sequences, with the matrix of their tokens.
+
+        ``of_wide`` has the columns of the wide arrays, negative for those that are left out.
+        """
+        offsets, n_rows = to_offsets(self.sequence_lengths), len(self.token_lengths)
+        batch, placed = to_batch(matrix, offsets, feature_names, self.dtype), []
+        for name, columns in zip(self.wide, of_wide, strict=True):
+            values, order = self.arrays.matrix(name, n_rows, self.dtype), np.argsort(columns)
+            order = order[columns[order] >= 0]
+            # Names are sorted as strings, and others may stand between them.
+            for run in np.split(order, np.flatnonzero(np.diff(columns[order]) != 1) + 1):
+                if len(run):
+                    block = DenseBlock(np.ascontiguousarray(values[:, run]))
+                    placed.append(Placed(int(columns[run[0]]), block))
+        if not placed:
+            return batch
+        placed = tuple(sorted(placed, key=lambda one: one.start))
+        return SequenceBatch._of_blocks(
+            batch.X, placed, offsets, feature_names, {"transition_X": None, "keep_zeros": True}
+        )
 
 
 def to_batch(matrix, offsets, feature_names, dtype):
@@ -635,12 +700,13 @@ def as_canonical(data, columns, indptr, n_columns):
     return matrix
 
 
-def keep_frequent(matrix, min_freq):
+def keep_frequent(matrix, min_freq, frequency=None):
     """CSR matrix of the columns that occur in enough rows, and the mask of these.
 
-    Works in place. The matrix must be canonical: then no row counts twice.
+    Works in place. The matrix must be canonical: then no row counts twice. A `frequency` has counts
+    of rows beside those of the matrix, to which these are added.
     """
-    frequency = np.zeros(matrix.shape[1], np.int64)
+    frequency = np.zeros(matrix.shape[1], np.int64) if frequency is None else frequency
     for part in pieces(matrix.indices):
         np.add.at(frequency, part, 1)
     is_kept = frequency >= min_freq

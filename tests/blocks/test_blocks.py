@@ -29,6 +29,7 @@ from skstruct import (
     SAPOTagger,
     SequenceBatch,
     SequenceUnion,
+    SequenceVectorizer,
     WordVectorizer,
 )
 from skstruct.blocks import visits
@@ -551,6 +552,76 @@ def test_wide_matrices_are_blocks_unless_most_numbers_are_zero(is_full, n_column
     assert len(rows.placed) == n_blocks
     # Only a block has weights for pairs that do not occur.
     assert np.all(CRFTagger().fit(X, y).coef_ != 0) == is_full
+
+
+def with_arrays(n_numbers, dtype=np.float64, missing=()):
+    """Feature dicts with an array each, but for some tokens, and their labels."""
+    rng, lengths = np.random.default_rng(2), (3, 1, 4, 2)
+    X, y, t = [], [], 0
+    for n in lengths:
+        X.append([])
+        for _ in range(n):
+            token = {"word": f"w{rng.integers(3)}", "vector": rng.normal(size=n_numbers)}
+            token = token | {"zero": 0.0, "vector:1x": 2.0}
+            token["vector"] = token["vector"].astype(dtype)
+            if t in missing:
+                del token["vector"]
+            X[-1].append(token)
+            t += 1
+        y.append(rng.choice(LABELS, size=n).tolist())
+    return X, y
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("missing", [(), (0, 4)])
+@pytest.mark.parametrize("n_numbers", [33, 40])
+def test_arrays_in_dicts_become_blocks(monkeypatch, n_numbers, missing, dtype):
+    X, y = with_arrays(n_numbers, missing=missing)
+    vectorizer = SequenceVectorizer(dtype=dtype)
+    batch = vectorizer.fit_transform(X)
+    # A name stands between those of the array.
+    assert [block.n_columns for _, block in batch.blocks] == [12, n_numbers - 12]
+    assert all(block.dtype == dtype for _, block in batch.blocks)
+    again = vectorizer.transform(X)
+    few = vectorizer.transform(X[:1])
+    monkeypatch.setattr("skstruct.features.tokens.LEAST_COLUMNS", 99)
+    other = SequenceVectorizer(dtype=dtype)
+    expected = other.fit_transform(X)
+    assert not expected.blocks
+    assert_array_equal(batch.feature_names, expected.feature_names)
+    for found, matrix in ((batch, expected.X), (again, expected.X), (few, expected.X[:3])):
+        assert_array_equal(found.X.toarray(), matrix.toarray())
+    # Stored zeros of other features stay.
+    zero = vectorizer.vocabulary_["zero"]
+    assert np.count_nonzero(batch.X.indices == zero) == batch.n_rows
+    everything = {"all_possible_states": True, "tol": 1e-8}
+    tagger, sparse = (CRFTagger(**everything).fit(b, y) for b in (batch, expected))
+    assert_allclose(tagger.coef_, sparse.coef_, atol=1e-3)
+    # Tokens without an array, and other vectorisers, give the same columns.
+    assert tagger.predict(expected).tolist() == tagger.predict(batch).tolist()
+
+
+def test_rare_arrays_and_restricted_ones(monkeypatch):
+    X, y = with_arrays(40, missing=range(6))
+    assert not SequenceVectorizer().fit_transform(X).blocks
+    X, y = with_arrays(40, missing=(0,))
+    vectorizer = SequenceVectorizer(min_freq=10).fit(X)
+    assert not any(name.startswith("vector:2") for name in vectorizer.get_feature_names_out())
+    vectorizer = SequenceVectorizer(min_freq=9).fit(X)
+    kept = np.ones(len(vectorizer.feature_names_), bool)
+    kept[vectorizer.vocabulary_["vector:5"]] = False
+    before = vectorizer.transform(X).X.toarray()
+    after = vectorizer.restrict(kept).transform(X)
+    assert sum(block.n_columns for _, block in after.blocks) == 39
+    assert_array_equal(after.X.toarray(), before[:, kept])
+    tagger = PerceptronTagger(random_state=0).fit(X, y)
+    assert tagger.predict(X[:1]).tolist() == tagger.predict(X)[:1].tolist()
+    X[1][0]["vector"] = np.ones(39)
+    with pytest.raises(ValueError, match="Sequence 1, token 0: feature 'vector' is an array of 39"):
+        tagger.predict(X)
+    X[1][0]["vector"] = np.full(40, np.nan)
+    with pytest.raises(ValueError, match="Sequence 1, token 0: feature 'vector' has the value nan"):
+        PerceptronTagger().fit(X, y)
 
 
 # ---------------------------------------------------------------------------------------- bad input
