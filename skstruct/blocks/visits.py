@@ -62,29 +62,22 @@ class VisitTransitionRows(NamedTuple):
 
 
 def vectors_of(rows):
-    """Vectors of `Rows`, `TransitionRows` or `BlockRows`; their columns are features."""
-    columns = [
-        np.arange(one.columns.start, one.columns.stop, dtype=np.int32) for one in rows.placed
-    ]
-    vectors = join_vectors(rows.placed, len(rows.sets()[0].indptr) - 1)
-    return vectors._replace(columns=read_only(np.concatenate([np.empty(0, np.int32), *columns])))
-
-
-def join_vectors(placed, n_rows):
-    """Vectors of blocks, with their columns numbered one after the other.
+    """Vectors of `Rows`, `TransitionRows` or `BlockRows`, with tables that are shared if possible.
 
     Only where several blocks are of the same type, their tables are copied, one after the other.
     """
+    n_rows = len(rows.sets()[0].indptr) - 1
     values = {np.dtype(np.float32): [], np.dtype(np.float64): []}
     sizes = dict.fromkeys(values, 0)
-    numbers, places, factors = [np.empty((n_rows, 0), np.int32)], [], []
-    for _, block in placed:
+    numbers, columns, places, factors = [np.empty((n_rows, 0), np.int32)], [], [], []
+    for start, block in rows.placed:
         block.check()
         table, of_rows = np.ascontiguousarray(block.values()), block.row_numbers()
         place = (table.dtype == np.float64, sizes[table.dtype], table.shape[1])
         places += [place] * of_rows.shape[1]
         factors += [block.factor] * of_rows.shape[1]
         numbers.append(of_rows)
+        columns.append(np.arange(start, start + block.n_columns, dtype=np.int32))
         values[table.dtype].append(table.reshape(-1))
         sizes[table.dtype] += table.size
     single, double = (
@@ -99,7 +92,7 @@ def join_vectors(placed, n_rows):
             np.hstack(numbers),
             np.array(places, np.int64).reshape(-1, 3),
             np.array(factors, np.float64),
-            np.arange(sum(block.n_columns for _, block in placed), dtype=np.int32),
+            np.concatenate([np.empty(0, np.int32), *columns]),
         )
     )
 

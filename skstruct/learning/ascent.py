@@ -26,8 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.rows import Placed
-from skstruct.blocks.visits import add_vector_scores, join_vectors, load_vectors, new_window
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
 from skstruct.chain.forward_backward import forward_backward
@@ -51,7 +49,7 @@ from skstruct.chain.second_order import (
 )
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.lanes import LINE, prefetch
-from skstruct.compiled.rows import add_outer, dot, squared_distance, sum_in_lanes
+from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
     add_state_gradient,
     shrink,
@@ -143,9 +141,6 @@ class DualFreeAscent:
         self._random_state = np.random.RandomState(0) if random_state is None else random_state
         self._visited = visited
         self._run, self._copies = run, None
-        self._vectors = join_vectors(
-            [Placed(0, block) for block, _ in likelihood.blocks], likelihood.n_tokens
-        )
         if run is not None and run.n_ranges > 1:
             n_occurrences = len(likelihood.features.places)
             shape = likelihood.shape
@@ -194,14 +189,11 @@ class DualFreeAscent:
         """Visit sequences one after the other."""
         likelihood = self._likelihood
         threshold = self._l1 / self._l2 if self._l1 else None
-        chain, n_labels = likelihood.shape.split(vector), likelihood.shape.n_labels
-        # The weights of blocks come after all others of states.
-        first = likelihood.blocks[0][1].start if likelihood.blocks else len(chain.weights)
-        vectors = self._vectors, chain.weights[first:].reshape(-1, n_labels)
+        chain = likelihood.shape.split(vector)
         shrunk = with_edges(likelihood.edges, likelihood.shape.shrunk(vector, threshold))
         work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
         for part in portions(np.diff(likelihood.offsets)[order], work):
-            where = likelihood.features, *vectors, likelihood.offsets, order[part]
+            where = likelihood.features, likelihood.offsets, order[part]
             where += likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, threshold, self._free, self._memory
             if not dual_free_epoch(*where, *changed):
@@ -287,19 +279,7 @@ def soft_threshold(vector, threshold):
 
 @jit
 def dual_free_epoch(
-    features,
-    vectors,
-    dense,
-    offsets,
-    order,
-    labels,
-    cost,
-    strength,
-    chain,
-    shrunk,
-    threshold,
-    free,
-    memory,
+    features, offsets, order, labels, cost, strength, chain, shrunk, threshold, free, memory
 ):
     """Visit all sequences in the given order.
 
@@ -307,10 +287,6 @@ def dual_free_epoch(
     ----------
     features : StateFeatures
         The tokens.
-    vectors : Vectors
-        Their vectors, whose columns are the rows of `dense`; only without a threshold.
-    dense : ndarray of shape (n_columns, n_labels)
-        Weights of the columns, a part of ``chain.weights``.
     cost : ndarray of shape (n_labels, n_labels) or (0, 0)
         As `add_cost` takes it.
     strength : ndarray of shape (n_sequences,)
@@ -342,7 +318,6 @@ def dual_free_epoch(
     counts = zero_counts(factors.edges, length)
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
     terms = np.empty((2, length * n_labels))
-    window = new_window(vectors, length, n_labels)
     most = age = FRESH * n_labels
     least = -1.0 if threshold is None else LEAST_MOVE
     for visit in range(order.shape[0]):
@@ -354,9 +329,6 @@ def dual_free_epoch(
             continue
         gold = labels[a:b]
         state_scores(features, chain.weights, threshold, n_labels, a, b, scores)
-        if dense.shape[0] > 0:
-            load_vectors(vectors, a, b, window)
-            add_vector_scores(vectors, window, b - a, dense, scores)
         add_bias_scores(shrunk, b - a, scores)
         add_cost(cost, gold, scores)
         if age >= most:
@@ -376,13 +348,11 @@ def dual_free_epoch(
         kept = memory.transition[row:end]
         nodes = marginals.reshape(-1)[: (b - a) * n_labels]
         past = kept_nodes[a * n_labels : b * n_labels]
-        curvature, square = change_of_nodes(features, window, a, gold, nodes, past, terms)
+        curvature, square = change_of_nodes(features, a, gold, nodes, past, terms)
         square += change_of_edges(features, a, factors.edges, found, kept)
         share = step_share(i, curvature, strength[i] * square, memory)
         node = marginals[: b - a]
         move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
-        for t in range(b - a if dense.shape[0] > 0 else 0):
-            add_outer(1.0, window.values[t], node[t], dense)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_change(features, a, b, marginals, found, factors.edges, free, chain)
@@ -444,7 +414,7 @@ def clear(x):
 
 
 @inline_jit
-def change_of_nodes(features, window, first, gold, found, kept, terms):
+def change_of_nodes(features, first, gold, found, kept, terms):
     """Divergence and squared distance of two node marginals, given as differences from gold.
 
     The divergence is a quadratic approximation of the sum of both relative entropies. The distance
@@ -472,7 +442,6 @@ def change_of_nodes(features, window, first, gold, found, kept, terms):
         both = 2.0 - (abs(found[p]) + abs(np.float64(kept[p])))
         bent[p] = 2.0 * moved[p] / max(both, SMALLEST)
         norm = 1.0 + squared_feature_norm(features, first + t)
-        norm += dot(window.values[t], window.values[t])
         start = np.uint64(t * n_labels)
         for q in range(start, start + np.uint64(n_labels)):
             moved[q] *= norm

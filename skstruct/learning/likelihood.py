@@ -3,6 +3,8 @@
 Where some labels are unknown, the likelihood is that of all labellings that agree with the others.
 """
 
+from copy import copy
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -78,6 +80,12 @@ class Likelihood:
         """The same without triples, for a vector of first order."""
         model = vector.shape, vector.transition, self.partial, self.cost
         return Likelihood(self.features, self, *model, blocks=self.blocks)
+
+    def without_blocks(self):
+        """The same without blocks, for the same vectors."""
+        others = copy(self)
+        others.blocks, others._vectors, others._of_blocks = [], [], None
+        return others
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.

@@ -188,9 +188,6 @@ def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
         That of zero weights, then one for each epoch, whose point the next one overwrites where
         it has no gradient. None at all if the method would need too much memory.
     """
-    if objective.likelihood.blocks:
-        # The ascent shrinks weights of sparse columns alone.
-        return
     memory = objective.new_memory()
     if memory is None:
         return

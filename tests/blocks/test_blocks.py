@@ -38,6 +38,7 @@ from skstruct.blocks.looked_up import LookedUpBlock, stack_looked_up
 from skstruct.blocks.protocol import PANEL
 from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
+from skstruct.compiled.lanes import LANES
 from skstruct.input import training_set
 from skstruct.inspection import PenaltyPathDisplay
 from skstruct.learning.online import undo_of
@@ -328,9 +329,9 @@ def test_learners_with_any_number_of_labels_and_long_sequences(tagger, n_labels)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_labels", [3, 20])
-def test_windows_have_what_blocks_have(kind, n_labels):
-    rng = np.random.default_rng(4)
+def test_windows_have_what_blocks_have(kind):
+    # Called from Python, these kernels run in Python, where wide rows are not summed.
+    rng, n_labels = np.random.default_rng(4), LANES - 1
     blocks = [kind(9, dtype, seed) for seed, dtype in enumerate([np.float32, np.float64] * 2)]
     rows = BlockRows(
         training_set.as_rows(sp.csr_matrix((9, 24))),
@@ -375,7 +376,7 @@ def test_learners_of_blocks_need_little_memory():
 
 def test_a_pass_that_fails_leaves_the_weights_of_vectors():
     batch, y = make_batch()
-    state = PerceptronTagger(average=True).partial_fit(batch, y, classes=LABELS)._state
+    state = PerceptronTagger(random_state=0).partial_fit(batch, y, classes=LABELS)._state
     before = copied_arrays(state)
     undo = undo_of(state, training_set.block_rows(batch))
     for chain in (state.chain, state.lag):
@@ -411,9 +412,8 @@ def test_vectors_beside_transition_features_and_early_stopping():
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("words", [True, False])
-def test_a_fit_begins_near_the_minimum(monkeypatch, order, words):
-    batch, y = make_batch(words=words)
+def test_a_fit_begins_near_the_minimum_of_the_other_columns(monkeypatch, order):
+    batch, y = make_batch()
     params = {"order": order, "all_possible_states": True, "tol": 1e-8, "max_iter": 1000}
     plain = CRFTagger(**params).fit(batch, y)
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10)
@@ -421,8 +421,9 @@ def test_a_fit_begins_near_the_minimum(monkeypatch, order, words):
     first, last = plain.history_["objective"][[0, -1]]
     assert last < started.history_["objective"][0] < first
     assert_allclose(started.history_["objective"][-1], last, rtol=1e-6)
-    sparse = CRFTagger(**params).fit(flat(batch), y)
-    assert_allclose(started.history_["objective"][0], sparse.history_["objective"][0], rtol=1e-6)
+    # Without other columns, or from given weights, there is no such start.
+    alone, y = make_batch(words=False)
+    assert_allclose(CRFTagger(**params).fit(alone, y).history_["objective"][0], first)
     again = CRFTagger(warm_start=True, **params).fit(batch, y).fit(batch, y)
     assert again.n_iter_ <= 1
 
@@ -670,7 +671,7 @@ def test_workers_of_joblib_need_no_other_kernels(tmp_path):
         # So a worker gets large arrays.
         joblib.dump((batch, X), tmp_path / "batches")
         mapped, X = joblib.load(tmp_path / "batches", mmap_mode="r")
-        assert isinstance(mapped.blocks[1].block.numbers, np.memmap)
+        assert not mapped.blocks[1].block.numbers.flags.writeable
         for tagger, labels in zip(taggers, expected, strict=True):
             assert tagger.fit(mapped, y).predict(X).tolist() == labels
         assert signatures() == before
