@@ -116,7 +116,9 @@ def blocks_of_vectors():
         CRFTagger(solver="sag", **options),
         CRFTagger(solver="oeg", **options),
     ):
-        name = f"blocks-{getattr(learner, 'solver', type(learner).__name__)}"
+        is_crf = isinstance(learner, (CRFTagger, SDCACRF))
+        kind = getattr(learner, "solver", type(learner).__name__)
+        name = f"{'crf-' * is_crf}blocks-{kind}"
         for title, y in (("few", few), ("many", labels())):
             found[f"{name}-{title}"] = learner.fit(batch, y).coef_
     return found
