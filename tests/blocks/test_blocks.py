@@ -190,6 +190,42 @@ def test_numbers_that_point_nowhere_are_refused():
                 call()
 
 
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        *(kind(random_state=0) for kind in (PerceptronTagger, MIRATagger, AROWTagger, SAPOTagger)),
+        *(CRFTagger(solver=solver, random_state=0) for solver in ("sgd", "sag", "oeg")),
+        SDCACRF(random_state=0),
+    ],
+    ids=lambda tagger: getattr(tagger, "solver", type(tagger).__name__),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_learner_refuses_what_it_cannot_read(tagger):
+    batch, y = make_batch()
+    tagger.set_params(max_iter=2).fit(batch, y)
+    before = tagger.coef_.copy()
+    learns = [tagger.fit, *([tagger.partial_fit] if hasattr(tagger, "partial_fit") else [])]
+    for learn in learns[1:]:
+        with pytest.raises(ValueError, match="X has 42 features, but"):
+            learn(SequenceBatch.hstack([batch, batch]), y)
+    wrong, _ = make_batch()
+    wrong.blocks[1].block.numbers[4, 1] = 99
+    table = make_batch()[0].blocks[1].block
+    for learn in (*learns, lambda X, y: tagger.predict(X)):
+        with pytest.raises(ValueError, match="row 4 of a looked-up block has the number 99"):
+            learn(wrong, y)
+        values = table.values().copy()
+        values[table.numbers.max(), 1] = np.nan
+        bad = SequenceBatch._of_blocks(
+            batch._columns()[0],
+            (batch.blocks[0], Placed(15, LookedUpBlock(values, table.numbers))),
+            batch.offsets,
+        )
+        with pytest.raises(ValueError, match=r"Sequence \d+, token \d: feature \d+ is nan"):
+            learn(bad, y)
+    assert_array_equal(tagger.coef_, before)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_nobody_can_compute_with_are_refused(kind, value):
