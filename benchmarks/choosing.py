@@ -28,7 +28,7 @@ BUDGETS, QUICK_BUDGETS = (1_000, 2_000, 4_000, 8_000), (150, 300)
 POOL, TEST = 2_000, 800
 SEEDS = 5
 # Sentences of the pool whose choices are timed, of those that the tagger learns from, and chosen.
-TIMED, TIMED_TRAINING, TIMED_CHOSEN, TURNS = 100_000, 2_000, 50, 2
+TIMED, TIMED_TRAINING, TIMED_CHOSEN, TURNS = 100_000, 2_000, 500, 2
 QUICK_TIMED = 200
 RANDOM = "random"
 STRATEGIES = {

@@ -16,6 +16,8 @@ STRATEGIES = ("spans", "margin", "entropy", "random")
 _LEAST = 0.02
 # So many times the sequences that are asked for are compared with each other.
 _COMPARED = 20
+# So many are compared at once with what is chosen.
+_TOGETHER = 64
 
 
 @set_module("skstruct.model_selection")
@@ -172,14 +174,25 @@ def _words(X):
 
 
 def _diverse(scores, vectors, n):
-    """Choose rows one after the other, by their scores and by how unlike they are."""
-    chosen, similar = [], np.zeros(len(scores))
-    left = np.ones(len(scores), bool)
+    """Choose rows one after the other, by their scores and by how unlike they are.
+
+    Gains only fall as rows are chosen. So only rows whose gain, as known, is among the largest are
+    compared with what has been chosen since.
+    """
+    gain, similar = scores.copy(), np.zeros(len(scores))
+    chosen, n_compared = [], np.zeros(len(scores), np.int64)
     while len(chosen) < n:
-        gain = np.where(left, scores * (1 - similar), -1.0)
         best = int(np.argmax(gain))
-        chosen.append(best)
-        left[best] = False
-        similarity = (vectors @ vectors[[best]].T).toarray().ravel()
-        similar = np.maximum(similar, np.clip(similarity, 0.0, 1.0))
+        if n_compared[best] == len(chosen):
+            chosen.append(best)
+            gain[best] = -1.0
+            continue
+        first = np.argpartition(-gain, min(_TOGETHER, len(gain) - 1))[:_TOGETHER]
+        first = np.append(first, best)
+        stale = first[(gain[first] >= 0) & (n_compared[first] == n_compared[best])]
+        others = vectors[chosen[n_compared[best] :]]
+        similarity = (vectors[stale] @ others.T).max(axis=1).toarray().ravel()
+        similar[stale] = np.maximum(similar[stale], np.clip(similarity, 0.0, 1.0))
+        gain[stale] = scores[stale] * (1 - similar[stale])
+        n_compared[stale] = len(chosen)
     return chosen

@@ -4,16 +4,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import normalize
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceVectorizer, SpanTaggerCV, WordVectorizer
 from skstruct.crfsuite import CRF
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics import extract_chunks
 from skstruct.model_selection import choose_sequences
-from skstruct.model_selection.choosing import STRATEGIES, _vectors
+from skstruct.model_selection.choosing import STRATEGIES, _diverse, _vectors
 
 
 def sentences(n_sequences, seed=0):
@@ -104,6 +106,33 @@ def test_copies_come_last(fitted, strategy):
     numbers, _ = choose_sequences(tagger, pool * 10, 10, diverse=False, **options)
     if strategy != "random":
         assert len({tuple(w["w"] for w in (pool * 10)[i]) for i in numbers}) == 1
+
+
+@pytest.mark.parametrize("n_columns", [3, 40])
+def test_diverse_rows_are_those_of_comparing_all(n_columns):
+    """Also where rows are copies, and where scores are equal or zero."""
+    rng = np.random.default_rng(n_columns)
+    dense = rng.random((300, n_columns)) * (rng.random((300, n_columns)) < 0.3)
+    dense[100:200] = dense[:100]
+    vectors = normalize(sp.csr_array(dense))
+    scores = rng.integers(0, 8, 300) / 8
+    expected, left = [], scores.copy()
+    for _ in range(120):
+        similar = (vectors @ vectors[expected].T).toarray().max(axis=1, initial=0.0)
+        left = scores * (1 - np.clip(similar, 0, 1))
+        left[expected] = -1.0
+        expected.append(int(np.argmax(left)))
+    found = _diverse(scores, vectors, 120)
+    assert len(set(found)) == 120
+    # Sums are rounded, so that equal gains may come in another order.
+    gains = []
+    for order in (found, expected):
+        similar = [
+            (vectors[order[:k]] @ vectors[[i]].T).toarray().max(initial=0.0)
+            for k, i in enumerate(order)
+        ]
+        gains.append(scores[order] * (1 - np.clip(similar, 0, 1)))
+    assert_allclose(*gains, atol=1e-9)
 
 
 def test_the_same_unsure_word_is_not_chosen_over_and_over():
