@@ -68,8 +68,8 @@ scores = {f"order={order}": scores_of_folds(order=order) for order in (1, 2)}
 # Labels with more letters
 # ------------------------
 # The other way to say more about neighbours: ``learn_scheme="IOBES"`` learns first, inner, last and
-# only tokens of a component apart, and answers in the labels of ``y``. It costs less than triples, and
-# gains less here, where parts follow each other in a certain order.
+# only tokens of a component apart, and answers in the labels of ``y``. It costs less than triples,
+# and gains less here, where parts follow each other in a certain order.
 
 scores["IOBES"] = scores_of_folds(learn_scheme="IOBES")
 for title, values in scores.items():
