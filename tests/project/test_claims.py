@@ -60,6 +60,10 @@ def ratio_of_searches(system, other, low, high):
 
 # Part of the sentence, the file of `docs/benchmarks/generated`, and what that file has to say.
 SOURCES = {
+    "takes no more than three times as long as ``predict_proba``": (
+        "choosing/times.md",
+        lambda t: max(t(name, 2) for name in ("spans", "margin", "entropy", "random")) <= 3,
+    ),
     "ten to twenty seconds longer than later ones": (
         "cold_start/seconds.md",
         lambda t: within(t("PerceptronTagger", 5), 9, 22) and within(t("SDCACRF", 5), 9, 22),
