@@ -1,5 +1,6 @@
 """Tests of the difference between two systems, over the units that are independent."""
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -35,3 +36,17 @@ def compare(y_true, y_pred, y_other, measure, groups=None):
     )
     smallest = max(2.0 ** (1 - n_units), 2 / (n_resamples + 1))
     return Comparison(test.difference, test.pvalue, smallest)
+
+
+def compare_seeds(y_true, runs, others, measure, groups=None):
+    """Test the difference of two systems with seeds, given with the labels by each seed.
+
+    It has to show with each pair of seeds: p is the largest of theirs, and 1 where they disagree
+    about which system is better. Two settings of a learner that are the same pass as such: a test
+    that swaps sentences with all their seeds takes what seeds do for a difference.
+    """
+    tests = [compare(y_true, *pair, measure, groups) for pair in product(runs, others)]
+    differences = np.array([test.difference for test in tests])
+    agree = (differences > 0).all() or (differences < 0).all()
+    p = max(test.p for test in tests) if agree else 1.0
+    return Comparison(float(differences.mean()), p, tests[0].smallest)

@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import corrected, machine, table
 from benchmarks.common.runs import write_runs
-from benchmarks.common.seeds import join_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
@@ -91,17 +90,16 @@ class CurveRuns:
         print(time.strftime("%H:%M:%S"), self.name, system, seed, shown, seconds, flush=True)
 
     def compare(self):
-        """Test the scores of the last epoch; a sequence is swapped with all its seeds."""
+        """Test the scores of the last epoch, whose differences have to show with all seeds."""
         true, sides = read_part(self._folders["tokens"], "test")[1], {}
         for system, runs in finished(self._records, self.name).items():
             sides[system] = [unpack_mistakes(run["mistakes"], true) for run in runs]
         n_seeds, measure = len(sides[BESIDE]), self._corpus.measure
         head = {"kind": "curve test", "corpus": self.name, "system": BESIDE, "seed": n_seeds}
-        for other in set(CURVES) - {BESIDE}:
-            if not self._records.find(**head, other=other):
-                versions = [true] * n_seeds, sides[BESIDE], sides[other]
-                joined = (join_seeds(version, measure == "chunk_f1") for version in versions)
-                self._records.add({**head, "other": other, **compare_labels(*joined, measure)})
+        for other in sides:
+            if other != BESIDE and not self._records.find(**head, other=other):
+                found = compare_labels(true, sides[BESIDE], sides[other], measure)
+                self._records.add({**head, "other": other, **found})
 
 
 def finished(records, corpus):

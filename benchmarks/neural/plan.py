@@ -5,12 +5,9 @@ import time
 from functools import cached_property
 from itertools import product
 
-import numpy as np
-
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
-from benchmarks.common.seeds import join_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.plan import compare_labels
@@ -128,15 +125,12 @@ class Runs:
         return read_part(self._folders["tokens"], "test")[1]
 
     def compare(self, system, other, n_seeds):
-        """Test a difference; sentences are swapped with all their seeds."""
+        """Test a difference, which has to show with each pair of seeds."""
         head = {"kind": "test", "corpus": self.name, "system": system, "other": other}
         if self.records.find(**head):
             return
-        measure = self.task.corpus.measure
         sides = [self._predictions(name, n_seeds) for name in (system, other)]
-        versions = [[self._test_labels] * n_seeds, *sides]
-        joined = (join_seeds(version, measure == "chunk_f1") for version in versions)
-        self.records.add({**head, **compare_labels(*joined, measure), "seeds": n_seeds})
+        self.records.add({**head, **self._compared(*sides), "seeds": n_seeds})
 
     def compare_with_reference(self, system, seed):
         """Test a run against the reference of `which_tagger`, as that does with its own."""
@@ -146,12 +140,16 @@ class Runs:
         if reference is None or self.records.find(**head):
             return
         runs = self.records.find(kind="run", **which), reference
-        sides = (unpack_mistakes(run["mistakes"], self._test_labels) for run in runs)
-        found = compare_labels(self._test_labels, *sides, self.task.corpus.measure)
-        self.records.add({**head, **found})
+        sides = ([unpack_mistakes(run["mistakes"], self._test_labels)] for run in runs)
+        self.records.add({**head, **self._compared(*sides)})
+
+    def _compared(self, *sides):
+        """What the test of a difference has found."""
+        corpus = self.task.corpus
+        groups = corpus.groups and corpus.groups(self._test_labels)
+        return compare_labels(self._test_labels, *sides, corpus.measure, groups)
 
     def _predictions(self, system, n_seeds):
-        """Labels by all seeds; those of a system without seeds are repeated."""
+        """Labels by all seeds; of a system without seeds by one."""
         runs = self.records.runs_of(self.name, system, n_seeds)
-        labels = [unpack_mistakes(run["mistakes"], self._test_labels) for run in runs]
-        return [labels[i] for i in np.arange(n_seeds) % len(labels)]
+        return [unpack_mistakes(run["mistakes"], self._test_labels) for run in runs]

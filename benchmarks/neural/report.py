@@ -10,7 +10,7 @@ from benchmarks.common.report import corrected, table
 from benchmarks.common.runs import write_runs
 from benchmarks.neural.child import GRID
 from benchmarks.neural.plan import comparisons
-from benchmarks.which_tagger.report import TITLES, Outcome, short
+from benchmarks.which_tagger.report import LEVEL, TITLES, Outcome, short
 from benchmarks.which_tagger.systems import NETWORKS, NEURAL, TUNED, TUNED_NETWORKS
 
 COLORS = {"Bi-LSTM": "#0072b2", "Bi-LSTM-CRF": "#d55e00"}
@@ -114,12 +114,18 @@ def tuned_table(found):
 def difference_table(found, pairs):
     """Differences with their p, corrected for the number of tests in the table."""
     tests = {(r.name, pair): r.tests[pair] for r in found for pair in pairs if pair in r.tests}
-    p = corrected({key: test["p"] for key, test in tests.items()})
+    raw = {key: test["p"] for key, test in tests.items()}
+    p = corrected(raw)
+    # With few users or words, even the least p that there can be would decide nothing.
+    least = {key: corrected({**raw, key: tests[key]["smallest p"]})[key] for key in tests}
     rows = []
     for pair in pairs:
         keys = [(results.name, pair) for results in found]
         cells = [
-            f"{tests[key]['difference']:+.2f} (p = {p[key]:.3f})" if key in tests else ""
+            f"{tests[key]['difference']:+.2f} "
+            + (f"(p = {p[key]:.3f})" if least[key] < LEVEL else "(cannot be decided)")
+            if key in tests
+            else ""
             for key in keys
         ]
         rows.append([" - ".join(pair), *cells])

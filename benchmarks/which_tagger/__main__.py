@@ -2,6 +2,7 @@
 
     python -m benchmarks.which_tagger
     python -m benchmarks.which_tagger --only hapt --only "conll*" "CRFsuite*" CRFTagger
+    python -m benchmarks.which_tagger --test
     python -m benchmarks.which_tagger --write
 
 Each run is a process of its own: it learns from a training set with features, tags the test set,
@@ -13,11 +14,13 @@ development set.
 Every finished run is added at once to a file in the results folder, and is not made again; neither
 are those that came with the repository. So the runs can be made in pieces: `--only` names a corpus
 and maybe systems, with `*` for any text, and can be given more than once; `--limit` gives up runs
-that take longer. `--write` makes the tables, the figure, and the file of records that the
-repository keeps, of all systems with all their seeds; tables and figure have the runs of
-`benchmarks.neural`, too. Needs the extra `bench`; CRF++ and Wapiti, which have no numbers as values
-of features, and spaCy, which has words in place of features, are run where their packages (extra
-`peers`) are installed.
+that take longer. A run is tested against CRFsuite's `lbfgs` when it is made. `--test` tests the
+finished ones that were compared with another system: it learns again and measures nothing.
+
+`--write` makes the tables, the figure, and the file of records that the repository keeps, of all
+systems with all their seeds; tables and figure have the runs of `benchmarks.neural`, too. Needs the
+extra `bench`; CRF++ and Wapiti, which have no numbers as values of features, and spaCy, which has
+words in place of features, are run where their packages (extra `peers`) are installed.
 """
 
 import os
@@ -55,8 +58,8 @@ def selection(only):
             yield name, systems
 
 
-def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None):
-    """Make what is missing of the runs of pairs of a corpus and systems."""
+def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None, test=False):
+    """Make, or test, what is missing of the runs of pairs of a corpus and systems."""
     # One thread for all, also in libraries of linear algebra.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     for name, systems in chosen:
@@ -65,10 +68,11 @@ def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None):
             system
             for system in systems
             if find_spec(SYSTEMS[system].package)
-            and (corpus.binary or SYSTEMS[system].values)
+            and (SYSTEMS[system].strings if corpus.binary else SYSTEMS[system].values)
             and (corpus.words or not SYSTEMS[system].words)
         ]
-        Runs(name, corpus, records, folder / "cache", limit).make_all(possible, n_seeds)
+        runs = Runs(name, corpus, records, folder / "cache", limit)
+        (runs.test_all if test else runs.make_all)(possible, n_seeds)
 
 
 def main():
@@ -76,6 +80,7 @@ def main():
     parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", action="append", metavar=("CORPUS", "SYSTEM"))
     parser.add_argument("--limit", type=float, help="seconds after which a run is given up")
+    parser.add_argument("--test", action="store_true", help="test finished runs, measure nothing")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     parser.add_argument("--write", action="store_true", help="write the report, make no runs")
     arguments = parse(parser)
@@ -90,7 +95,8 @@ def main():
             chosen = list(selection(arguments.only))
             if not chosen:
                 parser.error(f"--only names no corpus of {', '.join(CORPORA)}, or no system.")
-            make_runs(chosen, CORPORA, records, folder, n_seeds=SEEDS, limit=arguments.limit)
+            options = {"limit": arguments.limit, "test": arguments.test}
+            make_runs(chosen, CORPORA, records, folder, n_seeds=SEEDS, **options)
         else:
             with open_report(NAME, arguments) as report:
                 neural = (

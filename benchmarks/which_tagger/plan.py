@@ -4,10 +4,12 @@ import json
 import subprocess
 from functools import cached_property
 
+import numpy as np
+
 from benchmarks.common.processes import run_child
 from benchmarks.common.report import machine
 from benchmarks.common.runs import Records
-from benchmarks.common.significance import compare
+from benchmarks.common.significance import compare_seeds
 from benchmarks.which_tagger.child import read_part, unpack_mistakes
 from benchmarks.which_tagger.corpora import prepare, prepare_tokens
 from benchmarks.which_tagger.systems import (
@@ -27,10 +29,15 @@ class TaggerRecords(Records):
     names = ("kind", "corpus", "system", "seed")
 
     def runs_of(self, corpus, system, n_seeds=SEEDS):
-        """Runs of a system with all its seeds; an empty list where some are missing."""
+        """Runs of a system with all its seeds; an empty list where some are missing.
+
+        With what later tests against the reference have found.
+        """
         seeds = range(n_seeds if SYSTEMS[system].seeded else 1)
-        runs = [self.find(kind="run", corpus=corpus, system=system, seed=seed) for seed in seeds]
-        return [] if None in runs else runs
+        heads = [{"corpus": corpus, "system": system, "seed": seed} for seed in seeds]
+        runs = [self.find(kind="run", **head) for head in heads]
+        tests = [self.find(kind="test", **head) or {} for head in heads]
+        return [] if None in runs else [r | t for r, t in zip(runs, tests, strict=True)]
 
 
 def neural_runs(records):
@@ -45,13 +52,17 @@ def neural_runs(records):
         if run["kind"] == "run" and run["system"] in NEURAL:
             key = run["corpus"], run["system"]
             test = tests.get((*key, run["seed"]), {})
-            found.setdefault(key, []).append({**test, **run})
+            entry = {**test, **run, "reference": test.get("other")}
+            found.setdefault(key, []).append(entry)
     return found
 
 
-def compare_labels(y_true, y_pred, y_other, measure, groups=None):
-    """Difference of the scores of two labellings, its p, and the least p that there can be."""
-    found = compare(y_true, y_pred, y_other, measure, groups)
+def compare_labels(y_true, runs, others, measure, groups=None):
+    """Difference of the scores of two systems, given with the labels by each seed, and its p.
+
+    And the least p that there can be.
+    """
+    found = compare_seeds(y_true, runs, others, measure, groups)
     return {"difference": 100 * found.difference, "p": found.p, "smallest p": found.smallest}
 
 
@@ -94,11 +105,7 @@ class Runs:
         if system in (REFERENCE, TUNED_REFERENCE):
             found["mistakes"] = mistakes
         else:
-            found["reference"] = reference
-            labels = unpack_mistakes(mistakes, self._test_labels)
-            sides = self._test_labels, labels, self._labels_of(reference)
-            groups = self._corpus.groups and self._corpus.groups(self._test_labels)
-            found.update(compare_labels(*sides, self._corpus.measure, groups))
+            found.update(self._compared(mistakes, reference))
         head = {"kind": "run", "corpus": self.name, "system": system, "seed": seed}
         self.records.add({**head, "parameters": parameters, **found, "machine": machine()})
         shown = {key: found[key] for key in ("score", "seconds", "memory")}
@@ -124,8 +131,10 @@ class Runs:
 
     def _labels_of(self, reference):
         """Predicted labels of a system that others are compared with."""
-        record = self.records.find(kind="run", corpus=self.name, system=reference, seed=0)
-        return unpack_mistakes(record["mistakes"], self._test_labels)
+        which = {"corpus": self.name, "system": reference, "seed": 0}
+        records = (self.records.find(kind=kind, **which) or {} for kind in ("test", "run"))
+        mistakes = next(record["mistakes"] for record in records if "mistakes" in record)
+        return unpack_mistakes(mistakes, self._test_labels)
 
     def _parameters(self, system):
         if not SYSTEMS[system].grid:
@@ -143,6 +152,40 @@ class Runs:
         if system not in self._compiled and SYSTEMS[system].package == "skstruct":
             self._child("run", system, json.dumps({**parameters, "max_iter": 1}), 0)
             self._compiled.add(system)
+
+    def test_all(self, systems, n_seeds):
+        """Test finished runs against what their systems are compared with now."""
+        for system in [*sorted({reference_of(system) for system in systems}), *systems]:
+            for seed in range(n_seeds if SYSTEMS[system].seeded else 1):
+                self.test(system, seed)
+
+    def test(self, system, seed):
+        """Learn again for the labels of a finished run, and test them; its times stay.
+
+        A system that is not repeatable gets no test.
+        """
+        which = {"corpus": self.name, "system": system, "seed": seed}
+        known = self.records.find(kind="run", **which)
+        reference = reference_of(system)
+        tested = self.records.find(kind="test", **which) or known or {}
+        is_reference = system in (REFERENCE, TUNED_REFERENCE)
+        if not known or "mistakes" in tested or tested.get("reference") == reference:
+            return
+        found = self._child("run", system, json.dumps(known["parameters"]), seed)
+        if not np.isclose(found["score"], known["score"], rtol=0, atol=1e-9):
+            print(f"{self.name}, {system}, seed {seed}: another score than before.", flush=True)
+            return
+        mistakes = found["mistakes"]
+        entries = {"mistakes": mistakes} if is_reference else self._compared(mistakes, reference)
+        self.records.add({"kind": "test", **which, **entries})
+        print(f"{self.name}, {system}, seed {seed}: tested", flush=True)
+
+    def _compared(self, mistakes, reference):
+        """Entries of a record: the reference, and what the test of the difference has found."""
+        labels = unpack_mistakes(mistakes, self._test_labels)
+        sides = self._test_labels, [labels], [self._labels_of(reference)]
+        groups = self._corpus.groups and self._corpus.groups(self._test_labels)
+        return {"reference": reference, **compare_labels(*sides, self._corpus.measure, groups)}
 
     def _child(self, action, system, *arguments):
         n_fits = sum(map(len, SYSTEMS[system].grid.values())) if action == "tune" else 1

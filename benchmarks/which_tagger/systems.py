@@ -30,6 +30,7 @@ class System(NamedTuple):
     on_text: dict = {}  # more parameters of a tuned system, where features are strings
     values: bool = True  # False if features have no values but 0 and 1
     words: bool = False  # True if it is given words in place of features, and development data
+    strings: bool = True  # False if it is run on numbers alone
 
 
 L2 = [0.03, 0.1, 0.3, 1.0, 3.0]
@@ -89,6 +90,10 @@ def same_objective(l2=1.0):
 
 
 CRFSUITE[REFERENCE] = CRFSUITE["CRFsuite lbfgs"]._replace(parameters=same_objective()[1])
+# As CRFsuite is called by default: see `learners.EVERY_WEIGHT`.
+CRFSUITE["CRFsuite lbfgs, weights dropped"] = CRFSUITE["CRFsuite lbfgs"]._replace(
+    parameters={"feature.minfreq": 0.0}, strings=False
+)
 # Their defaults: CRF++ has an L2 penalty, Wapiti's L-BFGS an elastic net that is nearly L1.
 PEERS = {
     "CRF++": System(CRFppLearner, "CRFPP", {}, seeded=False, values=False),

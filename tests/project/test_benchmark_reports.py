@@ -15,7 +15,11 @@ sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
 from benchmarks.common import processes
 from benchmarks.common.report import Report, corrected
+from benchmarks.common.significance import compare_seeds
 from benchmarks.common.stamps import code_hash, describe, new_stamp, read_stamps
+from benchmarks.which_tagger.child import pack_mistakes
+from benchmarks.which_tagger.plan import Runs, TaggerRecords
+from benchmarks.which_tagger.systems import REFERENCE
 
 GENERATED = Path(__file__).parents[2] / "docs" / "benchmarks" / "generated"
 
@@ -88,3 +92,53 @@ def test_parts_of_quick_runs_are_called_in_one_process(monkeypatch, capsys):
     ]
     assert sys.argv == given
     assert capsys.readouterr().out == ""
+
+
+def labellings(rng, n, accuracy):
+    """True labels of n tokens, each a sequence, and a labelling of that accuracy."""
+    true = [["A"] if bit else ["B"] for bit in rng.random(n) < 0.5]
+    other = {"A": "B", "B": "A"}
+    wrong = rng.permutation(n) >= accuracy * n
+    return true, [[other[t]] if w else [t] for (t,), w in zip(true, wrong, strict=True)]
+
+
+def test_a_difference_has_to_show_with_each_pair_of_seeds():
+    true = labellings(np.random.default_rng(0), 400, 1)[0]
+    better = [labellings(np.random.default_rng(0), 400, a)[1] for a in (0.97, 0.95, 0.96)]
+    worse = [labellings(np.random.default_rng(0), 400, a)[1] for a in (0.8, 0.82)]
+    found = compare_seeds(true, better, worse, "token_accuracy")
+    assert found.p < 0.001
+    assert_allclose(found.difference, 0.96 - 0.81)
+    # One seed that is much worse: the systems are not told apart, whatever a pair of seeds says.
+    unstable = [better[0], worse[0]]
+    assert compare_seeds(true, unstable, [better[1]], "token_accuracy").p == 1
+    assert compare_seeds(true, unstable, unstable, "token_accuracy").p == 1
+
+
+def test_finished_runs_are_tested_without_being_timed_again(tmp_path, monkeypatch):
+    true, predicted = labellings(np.random.default_rng(1), 50, 0.9)
+    head = {"kind": "run", "corpus": "c", "seed": 0}
+    tagger = {**head, "system": "CRFTagger", "parameters": {}, "score": 90.0, "seconds": 1.0}
+    kept = [
+        {**head, "system": REFERENCE, "score": 100.0, "mistakes": pack_mistakes(true, true)},
+        {**tagger, "p": 0.5},
+        {**tagger, "system": "MIRATagger", "seed": 1, "score": 80.0},
+    ]
+    records = TaggerRecords(tmp_path / "runs.jsonl", kept)
+
+    class Corpus:
+        groups, measure = None, "token_accuracy"
+
+    runs = Runs("c", Corpus, records, tmp_path)
+    runs._test_labels = true
+    found = {"score": 90.0, "seconds": 99.0, "mistakes": pack_mistakes(true, predicted)}
+    monkeypatch.setattr(runs, "_child", lambda *_: dict(found))
+    runs.test_all(["CRFTagger", "MIRATagger"], 3)
+    (run,) = records.runs_of("c", "CRFTagger")
+    assert (run["seconds"], run["reference"]) == (1.0, REFERENCE)
+    assert_allclose(run["difference"], -10)
+    assert run["p"] != 0.5
+    # Another score: the labels are not those of the run.
+    assert records.find(kind="test", corpus="c", system="MIRATagger", seed=1) is None
+    monkeypatch.setattr(runs, "_child", lambda *_: pytest.fail("tested twice"))
+    runs.test_all(["CRFTagger"], 3)
