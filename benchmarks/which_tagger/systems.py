@@ -77,10 +77,10 @@ CRFSUITE = {
     )
     for algorithm in ("lbfgs", "l2sgd", "ap", "pa", "arow")
 }
-# As in the tutorial; 100 iterations act as early stopping.
+# On text 100 iterations, as in the tutorial, which act as early stopping and gain there.
 PENALTIES = {"c2": [0.01, 0.03, 0.1, 0.3, 1.0], "c1": [0.0, 0.03, 0.1, 0.3, 1.0]}
 CRFSUITE["CRFsuite lbfgs, tuned"] = CRFSUITE["CRFsuite lbfgs"]._replace(
-    parameters={"max_iterations": 100}, grid=PENALTIES
+    grid=PENALTIES, on_text={"max_iterations": 100}
 )
 
 
