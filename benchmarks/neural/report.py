@@ -117,7 +117,7 @@ def difference_table(found, pairs):
     raw = {key: test["p"] for key, test in tests.items()}
     p = corrected(raw)
     # With few users or words, even the least p that there can be would decide nothing.
-    least = {key: corrected({**raw, key: tests[key]["smallest p"]})[key] for key in tests}
+    least = {key: corrected({**raw, key: tests[key].get("smallest p", 0)})[key] for key in tests}
     rows = []
     for pair in pairs:
         keys = [(results.name, pair) for results in found]
