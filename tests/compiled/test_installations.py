@@ -184,7 +184,9 @@ def test_settings_of_numba_are_respected(package, shared, environment):
 def test_an_installation_that_can_only_be_read_without_a_home(package, tmp_path):
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/dev/null"}
     # A plain file where the folder would be stops even those whom permissions do not.
-    (package / "skstruct" / "compiled" / "__pycache__").touch()
+    folder = package / "skstruct" / "compiled" / "__pycache__"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.touch()
     for _ in range(2):
         found = run(USE, package, tmp_path, **nowhere, NUMBA_CACHE_DIR="")
         assert found == ["7.0", "compiler"]
