@@ -35,7 +35,7 @@ SHOWN = 3.5
 def style_of(system):
     """Keywords of the points of a system."""
     learner = system.removeprefix("CRFsuite ").removesuffix(", tuned")
-    learner = learner.removesuffix(", same objective")
+    learner = learner.removesuffix(", same objective").removesuffix(", weights dropped")
     color = COLORS[learner]
     markers = {
         **dict.fromkeys(CRFSUITE, "s"),
