@@ -37,8 +37,12 @@ _OTHER_NAMES = {
 _PENALTY = "at least 0 and below 1e300", lambda value: 0 <= value < 1e300
 _POSITIVE = "above 0 and below 1e300", lambda value: 0 < value < 1e300
 _COUNT = "at least 0", lambda value: value >= 0
+# Below zero, it keeps features whose values add up to less than zero.
 _MIN_FREQ = Parameter(
-    "feature.minfreq", 0.0, "Least frequency of a feature with a weight.", _PENALTY
+    "feature.minfreq",
+    0.0,
+    "Least frequency of a feature with a weight.",
+    ("between -1e300 and 1e300", lambda value: -1e300 < value < 1e300),
 )
 _VARIANCE = "above 0 and at most 1e100", lambda value: 0 < value <= 1e100
 _COMMON = (
@@ -72,7 +76,7 @@ PARAMETERS = {
     ),
     "l2sgd": (
         # Every feature has a weight.
-        _MIN_FREQ._replace(rule=("0 with algorithm='l2sgd'", lambda value: value == 0)),
+        _MIN_FREQ._replace(rule=("0 or less with algorithm='l2sgd'", lambda value: value <= 0)),
         *_COMMON[1:],
         _C2,
         _iterations(1000),
@@ -248,6 +252,8 @@ def _read(params):
 
 def _make_crf(values, **settings):
     tol = min(_DELTAS_ABOVE_MINIMUM * values["delta"], _MOST_ABOVE_MINIMUM)
+    # `CRFTagger` sums absolute values, so that none is below zero.
+    values["min_freq"] = max(values["min_freq"], 0.0)
     tagger = CRFTagger(l2=2.0 * values["c2"], fit_intercept=False, tol=tol, **settings)
     return _with_values(tagger, values)
 

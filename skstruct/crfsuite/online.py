@@ -175,7 +175,7 @@ class OnlineCRF(AROWTagger):
 
     def _weights_of_the_model(self, training_set, chain):
         """True for the pairs of feature and label, and for the label pairs, that have a weight."""
-        shape, rows = chain.weights.shape, training_set.rows
+        shape, (rows, *_) = chain.weights.shape, training_set.rows.sets()
         labels = np.repeat(training_set.labels, np.diff(rows.indptr))
         pairs = rows.indices.astype(np.int64) * shape[1] + labels
         count = np.bincount(pairs, minlength=chain.weights.size).reshape(shape)
@@ -183,6 +183,9 @@ class OnlineCRF(AROWTagger):
         if rows.data.size:
             frequency = np.bincount(pairs, rows.data, chain.weights.size).reshape(shape)
         states = self._kept(frequency, count, self.all_possible_states)
+        for vectors in training_set.rows.placed:
+            # Each token has all of these columns.
+            states[vectors.columns] = True
         frequency = transition_frequency(training_set, shape[1])
         return states, self._kept(frequency, frequency, self.all_possible_transitions)
 

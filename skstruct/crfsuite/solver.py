@@ -38,8 +38,10 @@ def solve(training_set, model, settings, start, monitor):
     CRFsuite gets a sequence as many times as its weight says, which has to be a whole number.
     Biases are weights of three attributes, and labels that these do not occur with have none.
     CRFsuite stops when the last ten iterations improved the objective by less than a third of
-    `tol`; the objective is then within about `tol` of its minimum.
+    `tol`; the objective is then within about `tol` of its minimum. It takes vectors as sparse
+    columns only.
     """
+    training_set = training_set.without_blocks()
     if len(training_set.rows.sets()) > 1:
         raise ValueError("solver='crfsuite' does not support transition features.")
     try:

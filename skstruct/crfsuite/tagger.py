@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.rows import scored
 from skstruct.chain.protocol import chain_factors
 from skstruct.chain.scores import path_score, sequence_scores
 from skstruct.crfsuite.file import decode_model, describe_header, encode_model
@@ -17,7 +18,7 @@ from skstruct.crfsuite.items import as_text, copied_token, count_sequences, read
 from skstruct.crfsuite.model import model_from_tagger, tagger_from_model
 from skstruct.decoding import marginals
 from skstruct.input.scale import check_log_partition
-from skstruct.input.training_set import batch_rows
+from skstruct.input.training_set import block_rows
 from skstruct.matrices import read_only
 from skstruct.taggers.short import OWN, answer, unpack
 from skstruct.utils.files import read_bytes, value_errors_name, write_whole
@@ -100,7 +101,8 @@ class _Sequence:
         if best.labels == self.estimator.classes_[codes].tolist():
             return best.probability
         chain, batch = read_only(self.estimator._chain()), self.estimator._read_X(X)[1]
-        rows, scores = batch_rows(batch), np.empty((len(codes), len(chain.intercept)))
+        rows, chain = scored(block_rows(batch), chain)
+        scores = np.empty((len(codes), len(chain.intercept)))
         _, log_partition = marginals(rows, read_only(batch.offsets), chain, 1, forbids=False)
         check_log_partition(log_partition)
         sequence_scores(rows, 0, len(codes), chain, scores)

@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import joblib
 import numba
@@ -39,6 +40,7 @@ from skstruct.blocks.protocol import PANEL
 from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.compiled.lanes import LANES
+from skstruct.crfsuite import CRF, OnlineCRF, Tagger
 from skstruct.input import training_set
 from skstruct.inspection import PenaltyPathDisplay
 from skstruct.learning.online import undo_of
@@ -313,6 +315,8 @@ OTHERS = [
     CRFTagger(solver="oeg"),
     *(SDCACRF(sampling=s) for s in ("uniform", "importance", "gap", "gap_importance", "max")),
     SDCACRF(n_jobs=2, label_cost={"missed": 2.0}),
+    # By default it drops sparse features whose values add up to less than zero, as CRFsuite does.
+    *(OnlineCRF(rule=rule, min_freq=-1e9) for rule in ("ap", "pa", "arow")),
 ]
 
 
@@ -636,6 +640,60 @@ def test_arrays_in_dicts_become_blocks(monkeypatch, n_numbers, missing, dtype):
     assert_allclose(tagger.coef_, sparse.coef_, atol=1e-3)
     # Tokens without an array, and other vectorisers, give the same columns.
     assert tagger.predict(expected).tolist() == tagger.predict(batch).tolist()
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_drop_in_learns_from_arrays_as_from_numbers(monkeypatch, algorithm):
+    X, y = with_arrays(40, missing=(0, 4))
+    for token in chain.from_iterable(X):
+        # CRFsuite's online algorithms drop features whose values add up to less than zero.
+        token |= {"vector": np.abs(token["vector"])} if "vector" in token else {}
+    params = {"epsilon": 1e-12, "delta": 1e-12} if algorithm == "lbfgs" else {"max_iterations": 7}
+    crf, seen = CRF(algorithm=algorithm, all_possible_states=True, **params), []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            training_set, "as_rows", lambda X, make=training_set.as_rows: seen.append(X) or make(X)
+        )
+        ours = clone(crf).fit(X, y, X_dev=X, y_dev=y)
+        proba = ours.predict_marginals(X)
+    # None has the numbers of an array.
+    assert max(np.diff(matrix.indptr).max() for matrix in seen) < 5
+    monkeypatch.setattr("skstruct.features.tokens.LEAST_COLUMNS", 99)
+    theirs = clone(crf).fit(X, y)
+    tol = 1e-9 if algorithm != "lbfgs" else 1e-3
+    weights, expected = ours.state_features_, theirs.state_features_
+    assert any("vector" in name for name, _ in expected)
+    for names in weights.keys() | expected.keys():
+        assert abs(weights.get(names, 0.0) - expected.get(names, 0.0)) < tol
+    # A model file has them as any other attributes.
+    opened = Tagger()
+    with opened.open(ours.modelfile.name):
+        for tokens, expected in zip(X, proba, strict=True):
+            assert opened.tag(tokens) == ours.predict_single(tokens)
+            for t, of_labels in enumerate(expected):
+                assert_allclose([opened.marginal(k, t) for k in of_labels], [*of_labels.values()])
+        (every,) = ours.estimator_.predict_nbest(X[:1], n_best=27)
+        opened.set(X[0])
+        for labels, _, probability in every:
+            assert_allclose(opened.probability(labels), probability, rtol=1e-6)
+
+
+def test_min_freq_of_the_drop_in_is_for_sparse_columns():
+    batch, y = make_batch()
+    for tagger in (OnlineCRF(rule="ap"), OnlineCRF(rule="arow")):
+        coef = tagger.set_params(min_freq=1e9, max_iter=3, random_state=0).fit(batch, y).coef_
+        start, block = batch.blocks[0]
+        assert np.all(coef[:, start : start + block.n_columns].any(axis=0))
+        assert not coef[:, 6:15].any()
+
+
+def test_crfsuite_itself_learns_from_blocks():
+    pytest.importorskip("pycrfsuite")
+    batch, y = make_batch()
+    tagger = CRFTagger(solver="crfsuite", all_possible_states=True, tol=1e-7)
+    found = (clone(tagger).fit(X, y).history_["objective"][-1] for X in (batch, flat(batch)))
+    assert_allclose(*found, rtol=1e-9)
 
 
 def test_rare_arrays_and_restricted_ones(monkeypatch):
