@@ -377,6 +377,11 @@ default=None
         batches = list(_checked_batches(batches))
         if not batches:
             raise ValueError("Nothing to stack: at least one batch is required.")
+        return cls._hstack(batches)
+
+    @classmethod
+    def _hstack(cls, batches):
+        """Stack columns as `hstack` does, of batches whose arrays need no check."""
         offsets = batches[0].offsets
         for number, batch in enumerate(batches):
             if len(batch) != len(batches[0]):

@@ -113,6 +113,12 @@ class Block(ABC):
     def pack(self):
         """Numbers and arrays to store."""
 
+    def __reduce__(self):
+        # Made anew: arrays from another process may be writable, for which other kernels would be
+        # compiled.
+        _, factor, *arrays = self.pack()
+        return type(self), (*arrays, factor)
+
     def __repr__(self):
         return f"{type(self).__name__}({self.n_rows} x {self.n_columns})"
 

@@ -102,8 +102,9 @@ def scored(rows, chain):
     for placed in rows.placed:
         placed.block.check()
         placed.block.add_fixed_scores(chain.weights[placed.columns], scores)
-    labels = np.tile(np.arange(n_labels, dtype=np.int32), n_rows)
-    found = Rows(np.arange(n_rows + 1) * n_labels, labels, scores.ravel())
+    labels = np.empty((n_rows, n_labels), np.int32)
+    labels[:] = np.arange(n_labels)
+    found = Rows(np.arange(n_rows + 1) * n_labels, labels.ravel(), scores.ravel())
     rows = TransitionRows(*found, *more) if more else found
     return read_only(rows), chain._replace(weights=read_only(np.eye(n_labels)))
 

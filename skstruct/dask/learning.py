@@ -137,12 +137,13 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
     counts = workers.iterate(count, sizes, (n_labels, model.order, min_freq > 0))
     transitions = [np.zeros((n_labels,) * n) for n in range(2, model.order + 2)]
-    n_labelled, partial = 0, False
+    n_labelled, partial, of_blocks = 0, False, np.zeros(model.n_features, bool)
 
     def observed():
         """Yield the observed features of each shard, and add its other counts to the totals."""
         nonlocal n_labelled, partial
-        for counted in counts:
+        for own, counted in zip(numbers, counts, strict=True):
+            of_blocks[own[counted.of_blocks]] = True
             for total, of_shard in zip(transitions, counted.transitions, strict=True):
                 total += of_shard
             n_labelled += counted.n_labelled
@@ -153,6 +154,9 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     merged = merge_observed(observed(), numbers, *size, by_frequency=min_freq > 0)
     if not n_labelled:
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    # Last and in their order: then those of a block of any shard are side by side.
+    order = merged.order[~of_blocks[merged.order]], np.flatnonzero(of_blocks).astype(np.int32)
+    merged = merged._replace(order=np.concatenate(order))
     layout = lay_out(merged, n_labels, min_freq, settings.all_possible_states)
     vector = ParameterVector(
         [layout],

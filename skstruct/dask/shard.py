@@ -11,6 +11,8 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
+from skstruct.blocks.dense import DenseBlock
+from skstruct.blocks.rows import BlockRows, Placed
 from skstruct.chain.scores import Rows
 from skstruct.features.dicts import SequenceVectorizer
 from skstruct.input.constraints import check_completable
@@ -18,12 +20,12 @@ from skstruct.input.formats import Format, encode_labels, read_format
 from skstruct.input.scale import advise_scaling
 from skstruct.input.training_set import (
     TrainingSet,
-    batch_rows,
+    block_rows,
     check_partial,
     weigh_sequences,
     without_unlabelled,
 )
-from skstruct.learning.layout import observe, sum_observed
+from skstruct.learning.layout import observe, sum_observed, with_every_label
 from skstruct.learning.objective import transition_frequency
 from skstruct.matrices import read_only, writable
 from skstruct.metrics.labels import compare_tokens
@@ -77,7 +79,7 @@ class Shard(NamedTuple):
 
     Attributes
     ----------
-    rows : Rows
+    rows : Rows or BlockRows
         The tokens; features are numbered in the order of the columns of `summary`.
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
@@ -88,7 +90,7 @@ class Shard(NamedTuple):
         Names of the columns, if X has numbers whose columns have names.
     """
 
-    rows: Rows
+    rows: Rows  # or BlockRows
     offsets: np.ndarray
     labels: np.ndarray
     summary: Summary
@@ -108,12 +110,16 @@ class Counts(NamedTuple):
         Number of tokens with a label in sequences that count.
     partial : bool
         True if a label is unknown.
+    of_blocks : ndarray
+        Features that are columns of blocks, by the numbers of the shard. They occur with every
+        label.
     """
 
     observed: tuple
     transitions: list
     n_labelled: int
     partial: bool
+    of_blocks: np.ndarray
 
 
 def read(X, y, settings):
@@ -139,7 +145,7 @@ def read(X, y, settings):
         # No label can occur, but the number of sequences must be right.
         classes = np.empty(0, object)
     classes, labels = encode_labels(y, batch, format, classes, partial=True)
-    rows, columns = batch_rows(batch), batch.feature_names
+    rows, columns = block_rows(batch), batch.feature_names
     # A vectoriser knows the names.
     names = columns if vectorizer is None and learnt is None else None
     array_lengths, templates = {}, None
@@ -149,8 +155,7 @@ def read(X, y, settings):
     elif learnt is not None:
         array_lengths = learnt._array_lengths
     if learnt is None or columns is None:
-        columns, indices = _number_used(rows.indices, batch.n_features)
-        rows = read_only(rows._replace(indices=indices))
+        columns, rows = _number_used(rows, batch.n_features)
     summary = Summary(
         len(batch),
         len(labels),
@@ -159,7 +164,7 @@ def read(X, y, settings):
         array_lengths,
         templates,
         n_features,
-        np.bincount(rows.indices, minlength=len(columns)).astype(np.int32),
+        _frequency(rows, len(columns)),
         advise_scaling(rows, columns),
         # Names of many columns would be a burden to the driver.
         None if names is None else joblib.hash(pack_strings(names)),
@@ -180,15 +185,35 @@ def as_sequences(part, name):
     return part
 
 
-def _number_used(indices, n_columns):
-    """Sorted columns that occur, and the position of each index among them."""
+def _number_used(rows, n_columns):
+    """Sorted columns that occur, those of blocks among them, and rows with their positions."""
+    (first,) = rows.sets()
+    of_blocks = (np.r_[one.columns] for one in rows.placed)
+    indices = np.concatenate([first.indices, *of_blocks]) if rows.placed else first.indices
     if n_columns > len(indices):
         columns, places = np.unique(indices, return_inverse=True)
-        return columns, places.astype(np.int32)
-    # Sorting would take many times as long, and several times the memory of the indices.
-    used = np.zeros(n_columns, bool)
-    used[indices] = True
-    return np.flatnonzero(used).astype(indices.dtype), _places(used)[indices]
+        places = places.astype(np.int32)
+    else:
+        # Sorting would take many times as long, and several times the memory of the indices.
+        used = np.zeros(n_columns, bool)
+        used[indices] = True
+        columns, places = np.flatnonzero(used).astype(indices.dtype), _places(used)[indices]
+    numbered = read_only(first._replace(indices=places[: len(first.indices)]))
+    if not rows.placed:
+        return columns, numbered
+    starts = np.searchsorted(columns, [start for start, _ in rows.placed]).tolist()
+    blocks = (block for _, block in rows.placed)
+    return columns, BlockRows(numbered, tuple(map(Placed, starts, blocks)))
+
+
+def _frequency(rows, n_columns):
+    """Number of tokens with each column; all tokens have those of a table."""
+    frequency = np.bincount(rows.sets()[0].indices, minlength=n_columns).astype(np.int32)
+    for one in rows.placed:
+        is_dense = isinstance(one.block, DenseBlock)
+        n_tokens = np.count_nonzero(one.block.values(), axis=0) if is_dense else one.block.n_rows
+        frequency[one.columns] = n_tokens
+    return frequency
 
 
 def _places(kept):
@@ -290,7 +315,17 @@ def number(shard, codes, kept, settings):
 def _keep_features(rows, kept):
     """Drop features, and renumber the others."""
     if kept.all():
-        return read_only(rows)
+        return rows if rows.placed else read_only(rows)
+    if rows.placed:
+        placed = []
+        for start, block in rows.placed:
+            own = kept[start : start + block.n_columns]
+            if not own.all():
+                block = DenseBlock(np.ascontiguousarray(block.toarray()[:, own]))
+            if block.n_columns:
+                placed.append(Placed(int(np.count_nonzero(kept[:start])), block))
+        tokens = _keep_features(rows.tokens, kept)
+        return BlockRows(tokens, tuple(placed)) if placed else tokens
     of_kept = kept[rows.indices]
     indptr = np.concatenate([[0], np.cumsum(of_kept)])[rows.indptr]
     data = rows.data[of_kept] if rows.data.size else rows.data
@@ -312,7 +347,12 @@ def count(training_set, n_features, settings):
     n_labels, order, by_frequency = settings
     rows, offsets, labels, sample_weight, _ = own_arrays(training_set)
     weight = np.repeat(sample_weight, np.diff(offsets)) if by_frequency else None
-    observed = sum_observed(observe(rows, labels, weight, n_features, n_labels), n_labels)
+    (first,) = rows.sets()
+    observed = sum_observed(observe(first, labels, weight, n_features, n_labels), n_labels)
+    columns = np.concatenate(
+        [np.empty(0, np.int32), *(np.r_[one.columns] for one in rows.placed)], dtype=np.int32
+    )
+    observed = with_every_label(observed, columns, n_labels)
     if not by_frequency:
         observed = observed._replace(values=np.empty(0))
     return Counts(
@@ -320,6 +360,7 @@ def count(training_set, n_features, settings):
         [transition_frequency(training_set, n_labels, n) for n in range(1, order + 1)],
         int(np.count_nonzero(labels >= 0)),
         bool(np.any(labels < 0)),
+        columns,
     )
 
 
@@ -328,8 +369,10 @@ def own_arrays(training_set):
 
     Those that come from another worker are read-only, and kernels are compiled for each kind.
     """
+    rows = training_set.rows
     return training_set._replace(
-        rows=read_only(training_set.rows),
+        # Blocks see to theirs.
+        rows=rows._replace(tokens=read_only(rows.tokens)) if rows.placed else read_only(rows),
         offsets=read_only(training_set.offsets),
         labels=writable(training_set.labels),
         sample_weight=read_only(training_set.sample_weight),

@@ -59,7 +59,7 @@ class ShardedLikelihood:
         Those of `workers`.
     """
 
-    # Shards have sparse columns in place of blocks.
+    # Those of shards are theirs.
     blocks = ()
 
     def __init__(
@@ -261,10 +261,16 @@ def place(training_set, layout, settings):
     """Make the likelihood of a shard, with a layout of its own."""
     shape, transition, partial, cost = settings
     training_set = own_arrays(training_set)
-    features = point_to_rows(training_set.rows, writable(layout))
+    (rows,) = training_set.rows.sets()
+    features = point_to_rows(rows, writable(layout))
     shape = shape.with_states(layout.n_places)
     of_model = shape, writable(transition), partial, read_only(cost)
-    return Likelihood(features, training_set, *of_model)
+    blocks = []
+    for start, block in training_set.rows.placed:
+        # The rows of its columns are full, and side by side (`make_objective`).
+        first = int(layout.place[start])
+        blocks.append((block, slice(first, first + block.n_columns * shape.n_labels)))
+    return Likelihood(features, training_set, *of_model, blocks=blocks)
 
 
 def measure(likelihood, _):
@@ -294,12 +300,13 @@ class _State(NamedTuple):
 
 
 def remember(likelihood, positions, _):
-    """State of a shard before the first epoch of ascent."""
-    return _State(new_memory(likelihood), positions, None)
+    """State of a shard before the first epoch of ascent, without memory if it has blocks."""
+    memory = None if likelihood.blocks else new_memory(likelihood)
+    return _State(memory, positions, None)
 
 
 def has_memory(state, _):
-    """Return True unless the memory of a shard would be too large."""
+    """Return True unless a shard has no memory: it has blocks, or the memory would be too large."""
     return state.memory is not None
 
 

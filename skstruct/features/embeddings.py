@@ -186,13 +186,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         dtype = None if dtype is None else check_float_dtype(dtype)
         words, codes, bounds, names = read_words(X, self.column, names)
         table, number_of, mean = self._look_up(words, n_dimensions, dtype)
-        numbers = np.full((len(codes), len(offsets)), -1, np.int32)
-        rows, lengths = np.arange(len(codes)), np.diff(bounds)
-        first, end = np.repeat(bounds[:-1], lengths), np.repeat(bounds[1:], lengths)
-        for place, offset in enumerate(offsets):
-            inside = (first <= rows + offset) & (rows + offset < end)
-            numbers[inside, place] = number_of[codes[rows[inside] + offset]]
-        return LookedUpBlock(table, numbers), bounds, names, mean
+        return LookedUpBlock(table, _around(number_of[codes], bounds, offsets)), bounds, names, mean
 
     def _look_up(self, words, n_dimensions, dtype):
         """Table of the vectors of words, the number of each word's row, -1 for zeros, and the mean.
@@ -277,6 +271,18 @@ def _names_of(offsets, n_dimensions):
     return read_only(np.array(names, dtype=object))
 
 
+def _around(numbers, bounds, offsets):
+    """For each token, the numbers of those at some offsets in its sequence, -1 beyond the ends."""
+    n, found = len(numbers), np.full((len(numbers), len(offsets)), -1, np.int32)
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
+    for place, offset in enumerate(offsets):
+        here, there = (slice(max(k, 0), max(n + min(k, 0), 0)) for k in (-offset, offset))
+        found[here, place] = numbers[there]
+        if owner is not None:
+            found[here, place][owner[here] != owner[there]] = -1
+    return found
+
+
 class _OfHashes:
     """spaCy's vectors by words: their keys are hashes, of which ``strings`` has the words."""
 
@@ -306,6 +312,8 @@ def _stacked(found, vectors, n_dimensions, dtype):
     with np.errstate(over="ignore"):
         for row, vector in zip(table, vectors, strict=True):
             row[:] = vector
+    if np.isfinite(table).all():
+        return table
     for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
         word = next(word for word, place in found.items() if place == number)
         raise ValueError(f"The vector of {word!r} has NaN or infinite values as {table.dtype}.")

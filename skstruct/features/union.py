@@ -171,11 +171,13 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
     __sklearn_is_fitted__ = FeatureUnion.__sklearn_is_fitted__
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        for _, transformer in self.transformer_list:
+        # A pipeline asks for tags at every call, and `FeatureUnion` would ask all transformers.
+        tags = super(FeatureUnion, self).__sklearn_tags__()
+        for _, transformer in reversed(self.transformer_list):
             if not isinstance(transformer, str):
                 # They read the same X.
                 tags.input_tags = get_tags(transformer).input_tags
+                break
         return tags
 
     def _hstack(self, Xs):
@@ -185,13 +187,14 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
 def _stacked(parts):
     """Batch of the outputs of transformers, by their names."""
-    stacked = SequenceBatch.hstack(_as_batch(X, name) for name, X in parts.items())
+    # Whoever reads the batch checks its arrays, which takes longer for one sentence than to stack.
+    stacked = SequenceBatch._hstack([_as_batch(X, name) for name, X in parts.items()])
     stacked.feature_names = None
     return stacked
 
 
 def _as_batch(X, name):
-    """Convert the output of a transformer to a batch; `hstack` checks batches."""
+    """Convert the output of a transformer to a batch."""
     if isinstance(X, SequenceBatch):
         return X
     format, batch = read_format(X)

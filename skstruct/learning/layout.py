@@ -235,6 +235,30 @@ def lay_out(observed, n_labels, min_freq, every_label):
     return RowLayout(place, width, labels, pinned, n_short + n_full)
 
 
+def with_every_label(observed, columns, n_labels):
+    """Observed features, and columns of blocks, which occur with every label often enough.
+
+    Parameters
+    ----------
+    observed : Observed
+        Of other features, with one entry for a feature and a label.
+    columns : ndarray of int32
+        Columns of blocks.
+    n_labels : int
+        Number of labels.
+
+    Returns
+    -------
+    observed : Observed
+    """
+    counts, before = np.diff(observed.indptr), np.repeat(observed.indptr[columns], n_labels)
+    counts[columns] = n_labels
+    labels = np.insert(observed.labels, before, np.tile(np.arange(n_labels), len(columns)))
+    values = np.insert(observed.values, before, np.inf)
+    order = np.concatenate([observed.order, columns])
+    return Observed(to_offsets(counts), labels, values, order)
+
+
 def with_blocks(layout, placed, n_labels):
     """Add the columns of blocks to a layout, with a weight for every label.
 

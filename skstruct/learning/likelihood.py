@@ -173,7 +173,8 @@ class Likelihood:
     def __sizeof__(self):
         # Schedulers use the size to decide whether to move it to another machine.
         arrays = self.features, self.edges, self.labels, self.offsets, self.sample_weight
-        return object.__sizeof__(self) + count_bytes(arrays)
+        of_blocks = sum(block.nbytes for block, _ in self.blocks)
+        return object.__sizeof__(self) + count_bytes(arrays) + of_blocks
 
     @property
     def n_tokens(self):

@@ -56,7 +56,7 @@ def stochastic_start(objective, given=None, run=None):
         if vector is None:
             return given
     if memory is None:
-        if not objective.vector.shape.kind.order > 1:
+        if not (objective.vector.shape.kind.order > 1 and objective.has_memory_here):
             return None
         if given is not None:
             return given

@@ -13,10 +13,21 @@ from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from skstruct import CRFTagger, SequenceBatch, SequenceVectorizer
+from skstruct import (
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+    SequenceVectorizer,
+)
+from skstruct.blocks.dense import DenseBlock
+from skstruct.blocks.looked_up import LookedUpBlock
+from skstruct.blocks.rows import Placed
 from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import read
 from skstruct.dask.sums import ShardedLikelihood, ShardedObjective, find_positions
+from skstruct.input import training_set as training_set_of_batch
 from skstruct.input.constraints import read_constraint
 from skstruct.learning.layout import (
     RowLayout,
@@ -206,6 +217,89 @@ def test_features_that_are_arrays():
     message = "Partition 1: feature 'v' is an array of 2 numbers, but of 3 in partition 0"
     with pytest.raises(ValueError, match=message):
         learn_from_shards(tagger, parts)
+
+
+def words_and_vectors(n=40):
+    """Batch of a table of vectors, words and a matrix, and the labels."""
+    X, y = labelled_sequences(n)
+    words, rng = SequenceVectorizer().fit_transform(X), np.random.default_rng(1)
+    table = rng.normal(size=(7, 3)).astype(np.float32)
+    numbers = rng.integers(-1, 7, size=(words.n_rows, 2))
+    blocks = LookedUpBlock(table, numbers, 0.5), DenseBlock(rng.normal(size=(words.n_rows, 4)))
+    first, last = (
+        SequenceBatch._of_blocks(None, (Placed(0, block),), words.offsets) for block in blocks
+    )
+    return SequenceBatch.hstack([first, words, last]), y
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"l1": 0.3}, {"min_freq": 3}, {"order": 2}, {"all_possible_states": True}],
+    ids=str,
+)
+def test_vectors_stay_blocks(monkeypatch, params, n_shards):
+    batch, y = words_and_vectors()
+    seen, most = [], np.diff(batch._columns()[0].indptr).max()
+    monkeypatch.setattr(
+        training_set_of_batch,
+        "as_rows",
+        lambda X, make=training_set_of_batch.as_rows: seen.append(X) or make(X),
+    )
+    tagger = CRFTagger(tol=1e-8, max_iter=500, **params)
+    found = learn_from_shards(tagger, cut(batch, y, n_shards))
+    assert max(np.diff(X.indptr).max() for X in seen) <= most
+    assert "X" not in vars(batch)
+    tagger.fit(batch, y)
+    assert found.n_weights_ == tagger.n_weights_
+    objectives = (fitted.history_["objective"] for fitted in (found, tagger))
+    (first, *_, last), (expected_first, *_, expected_last) = objectives
+    assert_allclose([first, last], [expected_first, expected_last], rtol=1e-9)
+    for name in ("coef_", "transition_", "intercept_"):
+        assert_allclose(getattr(found, name), getattr(tagger, name), atol=1e-4)
+
+
+def test_many_vectors_have_no_start(monkeypatch):
+    batch, y = words_and_vectors()
+    monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10)
+    for params in ({}, {"order": 2}, {"l1": 0.3}):
+        tagger = CRFTagger(tol=1e-8, max_iter=500, **params)
+        found = learn_from_shards(tagger, cut(batch, y, 2))
+        last = tagger.fit(batch, y).history_["objective"][-1]
+        assert_allclose(found.history_["objective"][-1], last, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "tagger",
+    [PerceptronTagger(), MIRATagger(), SAPOTagger(), CRFTagger(solver="sgd")],
+    ids=lambda tagger: type(tagger).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_online_learners_of_shards_take_blocks(tagger):
+    batch, y = words_and_vectors()
+    sparse = SequenceBatch(sp.csr_matrix(batch.X), batch.offsets)
+    tagger.set_params(max_iter=4, random_state=0)
+    ours, theirs = (learn_from_shards(tagger, cut(X, y, 3)) for X in (batch, sparse))
+    for name in LEARNT[1:]:
+        assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("min_freq", [1, 14])
+def test_arrays_that_only_some_shards_have(min_freq):
+    rng = np.random.default_rng(0)
+    X = [[{"v": rng.normal(size=40), "v:1x": 1.0} for _ in range(n)] for n in (3, 4, 2, 5)]
+    y = [["A", "B", "A", "C", "B"][: len(x)] for x in X]
+    # Too few for a block of the second shard.
+    for token in (*X[2], *X[3][1:]):
+        del token["v"]
+    vectorizer = SequenceVectorizer(min_freq=min_freq)
+    parts = [(X[:2], y[:2]), (X[2:], y[2:])]
+    tagger = CRFTagger(all_possible_states=True, tol=1e-8)
+    found = learn_from_shards(tagger, parts, vectorizer=vectorizer)
+    expected = tagger.fit(vectorizer.fit_transform(X), y)
+    assert_array_equal(found.feature_names_in_, expected.feature_names_in_)
+    assert found.n_features_in_ == (41 if min_freq == 1 else 1)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-4)
 
 
 # The layout
