@@ -31,6 +31,7 @@ from skstruct import (
     SequenceBatch,
     SequenceUnion,
     SequenceVectorizer,
+    SpanTaggerCV,
     WordVectorizer,
 )
 from skstruct.blocks import visits
@@ -40,13 +41,14 @@ from skstruct.blocks.protocol import PANEL
 from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.compiled.lanes import LANES
-from skstruct.crfsuite import CRF, OnlineCRF, Tagger
+from skstruct.crfsuite import CRF, OnlineCRF, Tagger, write_model
 from skstruct.input import training_set
 from skstruct.inspection import PenaltyPathDisplay
 from skstruct.learning.online import undo_of
 from skstruct.learning.products import FEW
 from skstruct.matrices import copied_arrays
 from skstruct.metrics import token_accuracy_score
+from skstruct.streams import fit_stream
 from skstruct.utils.parallel import range_runner
 
 LABELS = ["B-X", "I-X", "O"]
@@ -501,6 +503,49 @@ def test_a_search_of_scales_is_one_search_for_each():
     for wrong in ([0.0, 1], [-1], [np.nan], "ab"):
         with pytest.raises(ValueError, match="block_scales"):
             CRFTaggerCV(block_scales=wrong).fit(batch, y)
+
+
+def test_streams_take_blocks():
+    batch, y = make_batch()
+
+    def learnt(X):
+        parts = [(X[a:b], y[a:b]) for a, b in ((0, 9), (9, 20), (20, 30))]
+        return fit_stream(PerceptronTagger(random_state=0), lambda epoch: parts, n_epochs=3)
+
+    ours = learnt(batch)
+    assert "X" not in vars(batch)
+    assert_same_weights(ours, learnt(flat(batch)))
+
+
+def test_a_threshold_for_spans_is_found_with_blocks():
+    batch, y = make_batch(lengths=(4, 2, 3, 1, 5) * 6)
+    tagger = SpanTaggerCV(CRFTagger(all_possible_states=True, tol=1e-9, l2=0.3), cv=2)
+    ours = clone(tagger).fit(batch, y)
+    assert "X" not in vars(batch)
+    theirs = clone(tagger).fit(flat(batch), y)
+    assert ours.best_threshold_ == theirs.best_threshold_
+    assert ours.predict(batch).tolist() == theirs.predict(flat(batch)).tolist()
+
+
+def test_weights_of_blocks_are_pruned_and_sparsified(tmp_path):
+    X, y = with_arrays(40)
+    tagger = CRFTagger(l1=0.5).fit(X, y)
+    expected = np.concatenate(tagger.predict_proba(X))
+    used = tagger.coef_.any(axis=0)
+    assert 0 < np.count_nonzero(used) < used.size
+    sparse = clone(tagger).fit(X, y)
+    sparse.coef_ = sp.csr_matrix(sparse.coef_)
+    assert_array_equal(np.concatenate(sparse.predict_proba(X)), expected)
+    names = tagger.feature_names_in_[used]
+    assert_array_equal(tagger.prune().feature_names_in_, names)
+    assert any("vector" in name for name in names)
+    assert_allclose(np.concatenate(tagger.predict_proba(X)), expected, rtol=1e-12)
+    # CRFsuite knows features by their names alone.
+    batch, y = make_batch()
+    with pytest.raises(ValueError, match="feature_names"):
+        write_model(CRFTagger(fit_intercept=False).fit(batch, y), tmp_path / "model")
+    with pytest.raises(ValueError, match="fitted on numbers"):
+        CRFTagger(l1=0.5).fit(batch, y).prune()
 
 
 def test_validation_sets_and_early_stopping_take_blocks():
