@@ -49,7 +49,7 @@ STATES = 384
 CORPORA = ("conll2000", "ud-english-ewt", "jnlpba")
 # Mean squared lengths that are tried for vectors at three offsets.
 SCALES = (0.5, 1, 2, 4, 8)
-PARTS = ("fits", "dense", "crfsuite", "sentence", "scale", "scores")
+PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "scores")
 LEARNERS = {
     "`CRFTagger()`": CRFTagger(),
     "`PerceptronTagger`, 5 epochs": PerceptronTagger(max_iter=5, tol=None, random_state=0),
@@ -185,6 +185,24 @@ def measure_dense(n_rows, n_labels, repeat):
     return rows, f"{n_rows:,} tokens, {STATES} numbers each in float32, {n_labels} labels"
 
 
+def measure_memory(kind, name, n_sentences, vectors_for):
+    """Memory of a fit to words, or to words and vectors, and of the table and the scores, in MiB.
+
+    In this process. Code and data are loaded before.
+    """
+    X, y = (part[:n_sentences] for part in read(name, "train"))
+    vectors = vectors_for(words_of(X))
+    features = WordVectorizer() if kind == "words" else both(vectors)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make_pipeline(clone(features), CRFTagger(max_iter=2)).fit(X[:20], y[:20])
+        before = peak_memory()
+        model = make_pipeline(features, CRFTagger(max_iter=20)).fit(X, y)
+    n_labels, n_tokens = len(model[-1].classes_), sum(map(len, X))
+    table = 4 * SIZE * len(vectors) / 2**20
+    return [peak_memory() - before, table, 8 * n_labels * n_tokens / 2**20, len(X), n_tokens]
+
+
 def measure_one(system, name, n_sentences):
     """Seconds, iterations and memory of a fit to words and vectors, in this process."""
     X, y = (part[:n_sentences] for part in read(name, "train"))
@@ -315,6 +333,16 @@ def write_speed(report, arguments, vectors_for, corpus):
     if "sentence" in wanted:
         rows = measure_sentence(corpus, vectors_for, 3 if quick else 500)
         report.write("sentence", table(["call", "microseconds"], rows), machine())
+    if "memory" in wanted:
+        options = ["--quick"] if quick else []
+        (words, *sizes), (more, *_) = (
+            run_child("vectors", "--system", kind, *options) for kind in ("words", "both")
+        )
+        of_table, scores, n_sentences, n_tokens = sizes
+        rows = [[f"{size:,.0f}" for size in (words, more, more - words, of_table, scores)]]
+        head = ["words, MiB", "with vectors, MiB", "difference", "table", "scores"]
+        note = f"{n_sentences:,} sentences, {n_tokens:,} tokens. {machine()}"
+        report.write("memory", table(head, rows), note)
     if "crfsuite" in wanted and importlib.util.find_spec("sklearn_crfsuite"):
         rows = []
         for system in ("skstruct", "sklearn-crfsuite"):
@@ -338,6 +366,9 @@ def main():
     corpora, shares = arguments.corpora, arguments.shares
     if quick:
         corpus, vectors_for, corpora, shares = None, random_vectors, [None], [0.5]
+    if arguments.system in ("words", "both"):
+        print(json.dumps(measure_memory(arguments.system, corpus, 4000, vectors_for)))
+        return
     if arguments.system:
         print(json.dumps(measure_one(arguments.system, corpus, 20 if quick else 200)))
         return
