@@ -453,10 +453,10 @@ def test_vectors_beside_transition_features_and_early_stopping():
         assert_array_equal(*scores)
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_fit_begins_near_the_minimum_of_the_other_columns(monkeypatch, order):
+@pytest.mark.parametrize("penalty", [{"order": 1}, {"order": 2}, {"l1": 0.5}])
+def test_a_fit_begins_near_the_minimum_of_the_other_columns(monkeypatch, penalty):
     batch, y = make_batch()
-    params = {"order": order, "all_possible_states": True, "tol": 1e-8, "max_iter": 1000}
+    params = {**penalty, "all_possible_states": True, "tol": 1e-8, "max_iter": 1000}
     plain = CRFTagger(**params).fit(batch, y)
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10)
     started = CRFTagger(**params).fit(batch, y)
