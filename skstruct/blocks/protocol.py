@@ -176,14 +176,26 @@ _TOGETHER = 4
 
 @lean_jit
 def add_rows_in_order(matrix, weights, factor, total, out):
-    """Add ``factor * matrix @ weights`` to ``out``; ``total`` is workspace for a few rows."""
-    n_labels, together = weights.shape[1], total.shape[0]
+    """Add ``factor * matrix @ weights`` to ``out``; ``total`` is workspace for a few rows.
+
+    Four columns at a time need a sum to be read and written only once, and round as one by one.
+    """
+    n_labels, together, n_columns = weights.shape[1], total.shape[0], matrix.shape[1]
+    in_fours = n_columns - n_columns % 4
     for first in range(0, matrix.shape[0], together):
         n = min(together, matrix.shape[0] - first)
         for r in range(n):
             for j in range(n_labels):
                 total[r, j] = 0.0
-        for f in range(matrix.shape[1]):
+        for f in range(0, in_fours, 4):
+            w0, w1, w2, w3 = weights[f], weights[f + 1], weights[f + 2], weights[f + 3]
+            for r in range(n):
+                row, sums = matrix[first + r], total[r]
+                x0, x1 = np.float64(row[f]), np.float64(row[f + 1])
+                x2, x3 = np.float64(row[f + 2]), np.float64(row[f + 3])
+                for j in range(n_labels):
+                    sums[j] = sums[j] + x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
+        for f in range(in_fours, n_columns):
             for r in range(n):
                 x = np.float64(matrix[first + r, f])
                 for j in range(n_labels):
