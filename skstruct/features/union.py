@@ -142,9 +142,12 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
                 parts[name] = transformer.transform(X)
             elif transformer == "passthrough":
                 parts[name] = X
+            if parts.get(name) is X and isinstance(X, SequenceBatch):
+                parts[name] = X._checked()
             if weights.get(name) is not None and name in parts:
                 parts[name] = parts[name] * weights[name]
-        return _stacked(parts)
+        # Whoever reads the batch checks what is new in it, which takes longer than to stack.
+        return _stacked(parts, SequenceBatch._hstack)
 
     def _for_all(self, X):
         """Check parameters; return X, as a list if the first transformer would use it up."""
@@ -182,13 +185,12 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     def _hstack(self, Xs):
         names = [name for name, _, _ in self._iter()]
-        return _stacked(dict(zip(names, Xs, strict=True)))
+        return _stacked(dict(zip(names, Xs, strict=True)), SequenceBatch.hstack)
 
 
-def _stacked(parts):
-    """Batch of the outputs of transformers, by their names."""
-    # Whoever reads the batch checks its arrays, which takes longer for one sentence than to stack.
-    stacked = SequenceBatch._hstack([_as_batch(X, name) for name, X in parts.items()])
+def _stacked(parts, stack):
+    """Batch of the outputs of transformers, by their names; ``stack(batches)`` stacks columns."""
+    stacked = stack([_as_batch(X, name) for name, X in parts.items()])
     stacked.feature_names = None
     return stacked
 
