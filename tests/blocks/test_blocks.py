@@ -5,7 +5,7 @@ import sys
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain as chained
 
 import joblib
 import numba
@@ -691,7 +691,7 @@ def test_arrays_in_dicts_become_blocks(monkeypatch, n_numbers, missing, dtype):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_drop_in_learns_from_arrays_as_from_numbers(monkeypatch, algorithm):
     X, y = with_arrays(40, missing=(0, 4))
-    for token in chain.from_iterable(X):
+    for token in chained.from_iterable(X):
         # CRFsuite's online algorithms drop features whose values add up to less than zero.
         token |= {"vector": np.abs(token["vector"])} if "vector" in token else {}
     params = {"epsilon": 1e-12, "delta": 1e-12} if algorithm == "lbfgs" else {"max_iterations": 7}
