@@ -56,8 +56,10 @@ def objective_of_crfsuite(X, y, params):
     return peer.CRF(algorithm="lbfgs", **params).fit(X, y).training_log_.last_iteration["loss"]
 
 
-@pytest.mark.parametrize("max_iterations", [20, 50, 100])
-@pytest.mark.parametrize(("c1", "c2"), [(0.1, 0.1), (0.3, 0.1), (0.1, 0.07)])
+@pytest.mark.parametrize(
+    ("c1", "c2", "max_iterations"),
+    [(0.1, 0.1, 20), (0.1, 0.1, 100), (0.3, 0.1, 50), (0.1, 0.07, 100)],
+)
 def test_the_objective_is_no_higher_than_crfsuites(addresses, c1, c2, max_iterations):
     params = {**LINE, "c1": c1, "c2": c2, "max_iterations": max_iterations}
     log = CRF(**params).fit(*addresses).training_log_

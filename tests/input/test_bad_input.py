@@ -68,6 +68,13 @@ def learner(request):
     return clone(tagger), method
 
 
+@pytest.fixture(params=["CRFTagger-lbfgs.fit", "PerceptronTagger.partial_fit"])
+def reader(request):
+    """As `learner`, for one of each way to read data: all learners share the code."""
+    tagger, method = LEARNERS[LEARNER_IDS.index(request.param)]
+    return clone(tagger), method
+
+
 @pytest.fixture(params=TAGGERS, ids=TAGGER_IDS)
 def tagger(request):
     """An unfitted tagger."""
@@ -139,8 +146,8 @@ def assert_refuses(learner, message, X, y, **params):
         (np.array([["a", "b"]] * 3), "could not convert string to float"),
     ],
 )
-def test_bad_X(learner, bad, message):
-    assert_refuses(learner, message, bad, Y)
+def test_bad_X(reader, bad, message):
+    assert_refuses(reader, message, bad, Y)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -154,20 +161,31 @@ def test_bad_X(learner, bad, message):
         iter,
     ],
 )
-def test_values_of_matrices_must_be_finite(learner, make, bad):
+def test_values_of_matrices_must_be_finite(reader, make, bad):
     matrices = [matrix.copy() for matrix in MATRICES]
     matrices[2][1, 0] = bad
     message = f"Sequence 2, token 1: feature 0 is {bad}; input contains NaN or infinity"
-    assert_refuses(learner, message, lambda: make(matrices), Y)
+    assert_refuses(reader, message, lambda: make(matrices), Y)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_values_of_grids_and_rows_must_be_finite(learner, bad):
+def test_values_of_grids_and_rows_must_be_finite(reader, bad):
     grid = GRID.copy()
     grid[1, 0, 1] = bad
-    assert_refuses(learner, f"Sequence 1, token 0: feature 1 is {bad}", grid, GRID_Y)
+    assert_refuses(reader, f"Sequence 1, token 0: feature 1 is {bad}", grid, GRID_Y)
     for make in (np.array, sp.csr_matrix):
-        assert_refuses(learner, "contains (NaN|infinity)", make(grid[:, 0]), ["A", "B", "A"])
+        assert_refuses(reader, "contains (NaN|infinity)", make(grid[:, 0]), ["A", "B", "A"])
+
+
+def test_every_learner_refuses_X_y_and_weights(learner):
+    grid = GRID.copy()
+    grid[1, 0, 1] = np.nan
+    assert_refuses(learner, "Sequence 1, token 0: feature 1 is nan", grid, GRID_Y)
+    assert_refuses(learner, "Sequence 0 is {'w': 'c'}; expected a list of tokens", X[2], Y)
+    assert_refuses(learner, "Sequence 1, token 0: label 1 is not a string", X, [Y[0], [1], Y[2]])
+    assert_refuses(learner, "Sequence 2 has 3 tokens, but 2 labels", X, [*Y[:2], ["C", "B"]])
+    message = r"sample_weight\[1\] is -1.0; weights must be finite and not negative"
+    assert_refuses(learner, message, MATRICES, Y, sample_weight=[1, -1, 1])
 
 
 def test_X_is_refused_at_prediction_as_well(tagger):
@@ -257,9 +275,9 @@ def test_feature_dicts_for_a_tagger_fitted_on_numbers(tagger):
         ([[b"A", b"B"], [b"A"], [b"C", b"B", b"A"]], "Sequence 0, token 0: label b'A' is neither"),
     ],
 )
-def test_bad_y(learner, bad, message):
-    assert_refuses(learner, message, X, bad)
-    assert_refuses(learner, message, lambda: iter(X), bad)
+def test_bad_y(reader, bad, message):
+    assert_refuses(reader, message, X, bad)
+    assert_refuses(reader, message, lambda: iter(X), bad)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +290,8 @@ def test_bad_y(learner, bad, message):
         (np.zeros((3, 2, 1), int), r"Sequence 0, token 0: label \[0\] is neither"),
     ],
 )
-def test_bad_y_for_a_grid(learner, bad, message):
-    assert_refuses(learner, message, GRID, bad)
+def test_bad_y_for_a_grid(reader, bad, message):
+    assert_refuses(reader, message, GRID, bad)
 
 
 @pytest.mark.parametrize(
@@ -287,8 +305,8 @@ def test_bad_y_for_a_grid(learner, bad, message):
         (GRID_Y, "y should be a 1d array"),
     ],
 )
-def test_bad_y_for_rows(learner, bad, message):
-    assert_refuses(learner, message, GRID[:, 0], bad)
+def test_bad_y_for_rows(reader, bad, message):
+    assert_refuses(reader, message, GRID[:, 0], bad)
 
 
 def test_unseen_labels():
@@ -400,9 +418,9 @@ def test_one_label_a_row_is_refused_with_what_is_taken(algorithm, make):
         ([1j, 1, 1], "sample_weight must be numbers"),
     ],
 )
-def test_bad_sample_weight(learner, weight, message):
-    assert_refuses(learner, message, X, Y, sample_weight=weight)
-    assert_refuses(learner, message, MATRICES, Y, sample_weight=weight)
+def test_bad_sample_weight(reader, weight, message):
+    assert_refuses(reader, message, X, Y, sample_weight=weight)
+    assert_refuses(reader, message, MATRICES, Y, sample_weight=weight)
 
 
 def test_weights_only_on_empty_sequences(learner):
@@ -628,7 +646,7 @@ def test_threads_do_not_disturb_each_other(tagger):
     def learn(seed):
         start.wait()
         y, own = fitted(seed)
-        for _ in range(8):
+        for _ in range(3):
             own.fit(X, y)
         return own.coef_, own.predict(X).tolist()
 

@@ -159,7 +159,8 @@ def test_transitions_are_counted_piece_by_piece(monkeypatch, size):
     assert_array_equal(layout.transition_frequency(training_set, 3), expected)
 
 
-@pytest.mark.parametrize("tagger", [CRFTagger(), CRF()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("tagger", [CRFTagger(max_iter=3), CRF(max_iterations=3)])
 def test_lbfgs_lets_go_of_what_it_has_packed(monkeypatch, tagger):
     """Feature dicts become a matrix, which nobody needs once the objective is there."""
     matrices, alive = [], []

@@ -103,9 +103,9 @@ def labellings(rng, n, accuracy):
 
 
 def test_a_difference_has_to_show_with_each_pair_of_seeds():
-    true = labellings(np.random.default_rng(0), 400, 1)[0]
-    better = [labellings(np.random.default_rng(0), 400, a)[1] for a in (0.97, 0.95, 0.96)]
-    worse = [labellings(np.random.default_rng(0), 400, a)[1] for a in (0.8, 0.82)]
+    true = labellings(np.random.default_rng(0), 100, 1)[0]
+    better = [labellings(np.random.default_rng(0), 100, a)[1] for a in (0.97, 0.95, 0.96)]
+    worse = [labellings(np.random.default_rng(0), 100, a)[1] for a in (0.8, 0.82)]
     found = compare_seeds(true, better, worse, "token_accuracy")
     assert found.p < 0.001
     assert_allclose(found.difference, 0.96 - 0.81)
