@@ -196,7 +196,7 @@ class SequenceBatch(FrameConversions):
         Parameters
         ----------
         sparse : csr_matrix or None
-            All columns of the batch, those of blocks empty; None if there are no others.
+            All columns of the batch, the columns of blocks empty; None if there are no others.
         placed : tuple of Placed
         offsets : array-like of shape (n_sequences + 1,)
         feature_names : ndarray of shape (n_features,), default=None

@@ -444,7 +444,7 @@ def _read_checkpoint(path, estimator, given):
     estimator : tagger
         The one that is to go on.
     given : dict
-        As of `_Loop.store`. That of the file must be the same.
+        As of `_Loop.store`. The file's must be the same.
 
     Returns
     -------

@@ -152,7 +152,7 @@ def stack_columns(batches):
 
 
 def to_matrix(sparse, placed, n_columns):
-    """Matrix of all columns: dense if all are those of blocks, else CSR."""
+    """Matrix of all columns: dense if all belong to blocks, else CSR."""
     try:
         dtype = np.result_type(
             *(p.block.dtype for p in placed), *([] if sparse is None else [sparse])

@@ -13,7 +13,7 @@ class Details(NamedTuple):
     marginals: bool = False  # the probability of each label that is predicted
     all_marginals: bool = False  # the probabilities of all labels
     spans: bool = False  # chunks and their probabilities, in place of the best labels
-    candidates: bool = False  # those of a `ConformalTagger`
+    candidates: bool = False  # of a `ConformalTagger`
     # Probability that chunks are to exceed; None: as in training, or a half.
     threshold: float | None = None
 

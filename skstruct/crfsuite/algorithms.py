@@ -226,7 +226,7 @@ def stopping_rule(params):
     def is_over(history):
         if history["gradient_norm"][-1] <= epsilon * max(1.0, history["weight_norm"][-1]):
             return True
-        # CRFsuite's line search takes long steps from the start. Those of ours do not count before
+        # CRFsuite's line search takes long steps from the start. Our steps do not count before
         # the curvature is known: they may be short.
         counted = len(history["objective"]) - BLIND_STEPS
         return 0 < period < counted and has_stalled(history, delta, period)

@@ -624,11 +624,11 @@ def log_entries(history, n_features, scores):
     Parameters
     ----------
     history : dict of arrays
-        That of an estimator.
+        History of an estimator.
     n_features : int
         Number of weights.
     scores : list of dict
-        Those of `HeldOut`; empty without held-out sequences.
+        As in `HeldOut`; empty without held-out sequences.
     """
     columns = {
         "loss": history.get("objective", history.get("loss")),

@@ -154,7 +154,7 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     merged = merge_observed(observed(), numbers, *size, by_frequency=min_freq > 0)
     if not n_labelled:
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    # Last and in their order: then those of a block of any shard are side by side.
+    # Last and in their order: then the columns of a block of any shard are side by side.
     order = merged.order[~of_blocks[merged.order]], np.flatnonzero(of_blocks).astype(np.int32)
     merged = merged._replace(order=np.concatenate(order))
     layout = lay_out(merged, n_labels, min_freq, settings.all_possible_states)

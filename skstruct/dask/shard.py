@@ -186,7 +186,7 @@ def as_sequences(part, name):
 
 
 def _number_used(rows, n_columns):
-    """Sorted columns that occur, those of blocks among them, and rows with their positions."""
+    """Sorted columns that occur, columns of blocks among them, and rows with their positions."""
     (first,) = rows.sets()
     of_blocks = (np.r_[one.columns] for one in rows.placed)
     indices = np.concatenate([first.indices, *of_blocks]) if rows.placed else first.indices
@@ -207,7 +207,7 @@ def _number_used(rows, n_columns):
 
 
 def _frequency(rows, n_columns):
-    """Number of tokens with each column; all tokens have those of a table."""
+    """Number of tokens with each column; all tokens have the columns of a table."""
     frequency = np.bincount(rows.sets()[0].indices, minlength=n_columns).astype(np.int32)
     for one in rows.placed:
         is_dense = isinstance(one.block, DenseBlock)

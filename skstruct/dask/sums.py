@@ -56,10 +56,10 @@ class ShardedLikelihood:
     dtype : dtype
         As given.
     map, iterate : callable
-        Those of `workers`.
+        As in `workers`.
     """
 
-    # Those of shards are theirs.
+    # Shards have their own.
     blocks = ()
 
     def __init__(

@@ -312,7 +312,7 @@ def parsed_words(content, name):
 
 _MIRROR = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora"
 # The SHA-256 values are those that the Hugging Face library `datasets` published for these very
-# addresses (datasets/conll2000 and datasets/conll2002, dataset_infos.json). Those of CoNLL-2000
+# addresses (datasets/conll2000 and datasets/conll2002, dataset_infos.json). For CoNLL-2000, they
 # also belong to the unpacked files of the shared task's own site (CorpusLoaders.jl lists them),
 # and the MD5 sums in torchtext agree.
 _SHA256 = {

@@ -24,7 +24,7 @@ _SETS_OF = {
     "shape": ("upper", "alpha", "digit"),
     "shortshape": ("upper", "alpha", "digit"),
 }
-# Functions of `WordVectorizer` beside those of all templates, but for those of clusters.
+# Functions that `WordVectorizer` has and templates lack, without clusters.
 _OF_WORDS = ("matched", "labels")
 # Steps of pipelines that cannot be exported, and what to take instead.
 _REMEDIES = {

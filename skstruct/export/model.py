@@ -152,7 +152,7 @@ def _rows(matrix, dtype):
 
 def _describe_chain(chain, dtype):
     kind = dtype.str[1:]
-    # Fields after the first five are those of other kinds of chains.
+    # Fields after the first five belong to other kinds of chains.
     more = {name: _rows(part, dtype) for name, part in list(chain._asdict().items())[5:]}
     return {
         "bias": _packed(_rounded(chain.intercept, dtype), kind),

@@ -33,7 +33,7 @@ def require_whole(names):
     try:
         text = names["__loader__"].get_data(names["__file__"])
     except (AttributeError, KeyError, OSError, TypeError):
-        return  # The text is not that of a file, and whoever runs it has the whole of it.
+        return  # The text stands in no file, and whoever runs it has the whole of it.
     if names["__file__"].endswith(".py") and not text.rstrip().endswith(END):
         raise ImportError(f"{names['__file__']} was cut off: copy the whole file again.")
 
@@ -274,7 +274,7 @@ class _Columns:
         return self._statistics.get(word, "new")
 
     def _read(self, tokens):
-        """Columns of the tokens, those of the lists last."""
+        """Columns of the tokens, the columns of the lists last."""
         n, rows = self._n_columns, []
         for t, token in enumerate(tokens):
             values = [token] if isinstance(token, (str, int)) else token
@@ -421,7 +421,7 @@ class _Step:
         self.labels, self.sources, self.scores = labels, sources, scores
 
     def sums(self, s, previous):
-        """Scores of the transitions into a state, added to those of the states before."""
+        """Scores of the states before, plus the scores of the transitions into a state."""
         sources, scores = self.sources[s], self.scores[s]
         if len(sources) == len(previous):
             return list(map(add, previous, scores))
@@ -743,7 +743,7 @@ class _Choice:
 
 
 def _write_chunk(labels, start, end, kind, letters):
-    """Write the labels of a chunk into a list that has those of the chunks before it."""
+    """Write the labels of a chunk into a list, after the chunks before it."""
     first, inner, last, only, opens, closes = letters
     tail, before = "" if kind == "_" else f"-{kind}", labels[start - 1] if start else "O"
     n = end - start
@@ -758,7 +758,7 @@ def _write_chunk(labels, start, end, kind, letters):
 
 
 class Tagger:
-    """A model; `tokens` are those of one sentence.
+    """A model; `tokens` belong to one sentence.
 
     A token is a word or, if the model has further columns, a list of columns. Models of feature
     dicts and of attribute strings take both of these.
@@ -891,7 +891,7 @@ def main(tagger, arguments=None):
         between = "blanks" if tagger.reads_columns else "tabs"
         what = f"A token a line, its columns between {between}; an empty line after a sentence."
     parser = argparse.ArgumentParser(description=f"Tag standard input. {what}")
-    parser.add_argument("--probabilities", action="store_true", help="also that of each label")
+    parser.add_argument("--probabilities", action="store_true", help="of each label, too")
     parser.add_argument(
         "--spans", action="store_true", help="chunks: start, end, type, probability"
     )

@@ -75,7 +75,7 @@ def write_python(estimator, path, *, dtype="float32", date=None):
     path : str or path-like
         The file.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the weights in the file. With "float64", they are those of the estimator.
+        Precision of the weights in the file. With "float64", they are the estimator's.
     date : str, default=None
         Written into the data as it is. By default none: two exports of a model are the same.
 

@@ -4,7 +4,7 @@
 word vectors, `union` combines the outputs of several vectorisers, `rows` applies transformers of
 scikit-learn to tokens, and `mixin` checks the features of the estimators' input. `tokens` reads
 dicts and attribute strings, and `columns` tuples. `base` has what the vectorisers have in common.
-`scaling` has the scale of vectors, and `subwords` makes vectors of words of those of their pieces.
+`scaling` has the scale of vectors, and `subwords` makes vectors of words from their pieces.
 """
 
 from skstruct.utils.lazy import import_on_use

@@ -57,7 +57,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         "auto" is :math:`\sqrt{2 / m}`, where :math:`m` is the mean squared length of the vectors of
         the training tokens, as of `VectorScaler`.
     dtype : {np.float64, np.float32}, default=None
-        Type of the values. By default, that of the vectors, or float64 if they are no floats.
+        Type of the values. By default, as the vectors have it, or float64 if they are no floats.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         self.dtype = dtype
 
     def _fit(self, X):
-        """Learn length and scale of the vectors, and that of unknown words; return the batch."""
+        """Learn length and scale of the vectors, and one for unknown words; return the batch."""
         block, bounds, names, mean = self._vectorize(X, None)
         keep_names_in(self, names)
         self.unknown_vector_ = mean

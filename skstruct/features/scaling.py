@@ -36,7 +36,7 @@ class VectorScaler(
     r"""Scale vectors so that taggers learn from them with their usual penalty.
 
     The larger the values of features, the weaker the penalty on their weights, and vectors come in
-    all scales. This multiplies those of each block by one number,
+    all scales. This multiplies the numbers of each block by one number,
 
     .. math:: s = \sqrt{2 / m},
 

@@ -72,7 +72,7 @@ class ArrayValues:
         self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
 
     def wide(self, n_rows):
-        """Names of the features that become blocks: those of long arrays in most tokens."""
+        """Names of the features that become blocks: long arrays in most tokens."""
         return [
             name
             for name, rows in self._rows.items()
@@ -704,7 +704,7 @@ def keep_frequent(matrix, min_freq, frequency=None):
     """CSR matrix of the columns that occur in enough rows, and the mask of these.
 
     Works in place. The matrix must be canonical: then no row counts twice. A `frequency` has counts
-    of rows beside those of the matrix, to which these are added.
+    of other rows, to which the matrix's are added.
     """
     frequency = np.zeros(matrix.shape[1], np.int64) if frequency is None else frequency
     for part in pieces(matrix.indices):

@@ -290,7 +290,7 @@ def check_decoded(codes, known, offsets, possible, codes_of_y=None):
     possible : Constraint or None
         The constraint in the weights.
     codes_of_y : ndarray of shape (n_rows,), default=None
-        The best labels as y has them, if known labels are those of y.
+        The best labels as y has them, if known labels are y's.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def params_of_fold(tagger, classes, kept):
     Returns
     -------
     params : dict
-        Those of `constraint`, `label_cost` and `class_weight` that have to change.
+        The parameters among `constraint`, `label_cost` and `class_weight` that have to change.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels that a tagger learns in place of those of y: of a scheme with a letter for each place.
+"""Labels that a tagger learns in place of y's: of a scheme with a letter for each place.
 
 Each label of such a scheme belongs to one label of y, and each valid labelling to one of y. So the
 labellings of y keep their scores, and the probability of a label of y is a sum.
@@ -30,7 +30,7 @@ _FIRST, _INNER, _LAST, _ONLY = range(4)
 
 
 class LearntLabels(NamedTuple):
-    """Labels that are learnt, and their places among those of y."""
+    """Labels that are learnt, and their places among y's."""
 
     classes: np.ndarray  # (n_learnt,) sorted
     outer: np.ndarray  # (n_learnt,) code of the label of y
@@ -66,7 +66,7 @@ class LearntLabels(NamedTuple):
         return Constraint(*both, possible.name)
 
     def costs(self, cost):
-        """Costs of what is learnt, by those of the labels of y."""
+        """Costs of what is learnt, by the costs of the labels of y."""
         return read_only(cost[np.ix_(self.outer, self.outer)]) if len(cost) else cost
 
     def sum_up(self, proba):

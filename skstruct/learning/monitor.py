@@ -128,7 +128,7 @@ class Monitor:
             codes of shape (n_rows,).
         codes_of_y : ndarray of shape (n_labels,), default=None
             Code of y's label for each label that is learnt, if these are others. The held-out set
-            has those of y.
+            has y's.
         **functions : callable
             ``attributes(weights)`` returns a dict of the attributes that the estimator would have
             with these weights, for callbacks; by default, they are such a dict.

@@ -419,7 +419,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         Returns
         -------
         format : Format
-            That of X.
+            As given by X.
         batch : SequenceBatch
             X, in which sequences of weight zero are empty.
         given : TrainingSet
@@ -455,7 +455,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         return format, batch, TrainingSet(*given), model
 
     def _read_other_scheme(self, labels, offsets, reset):
-        """Codes of what is learnt: those of y, unless `learn_scheme` has another scheme."""
+        """Codes of what is learnt: as in y, unless `learn_scheme` has another scheme."""
         scheme, before = getattr(self, "learn_scheme", None), self._scheme_learnt
         if not reset and scheme != before:
             raise ValueError(

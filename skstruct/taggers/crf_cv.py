@@ -584,7 +584,7 @@ def _scaled(training_set, scale):
 
 
 def _fold_in(chain, placed, scale):
-    """Multiply the weights of vectors, in place, so that they are those of unscaled ones."""
+    """Multiply the weights of vectors, in place, so that they fit unscaled ones."""
     for one in placed if scale != 1 else ():
         chain.weights[one.columns] *= scale
 

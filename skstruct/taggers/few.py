@@ -167,7 +167,7 @@ def is_current(attributes, plan):
 
 @inner_lean_jit
 def is_tabulated(plan):
-    """Return True if the factors are those of the transitions, which may be changed in place."""
+    """Return True if the factors belong to the transitions, which may be changed in place."""
     n = 0 if plan[IS_OWN] else 8 * plan[N_LABELS] * plan[N_LABELS]
     return plan[TABULATED] != 0 and are_equal(plan[TRANSITION], plan[TABULATED], n)
 

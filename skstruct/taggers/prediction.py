@@ -105,7 +105,7 @@ class LinearChainMixin:
 
     @property
     def _learnt_labels(self):
-        """Labels that are learnt in place of those of y; None if they are the same."""
+        """Labels that are learnt in place of y's; None if they are the same."""
         if self._scheme_learnt is None:
             return None
         classes = tuple(self.classes_.tolist())
@@ -269,7 +269,7 @@ class LinearChainMixin:
         return result
 
     def _search_nbest(self, X, search, known=None):
-        """Read X and search; return the batch, `_condition`'s result and that of `nbest_labels`."""
+        """Read X and search; return the batch, `_condition`'s result and `nbest_labels`'."""
         format, batch = self._read_X(X)
         rows, chain, known, possible = conditioned = self._condition(batch, known, format)
         found = nbest_labels(rows, batch.offsets, chain, search, self.n_jobs)

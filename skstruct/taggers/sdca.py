@@ -217,8 +217,8 @@ class SDCACRF(BaseTagger):
         """Compute the number of bytes that the marginals will need in `fit`.
 
         The marginals of each token and of each transition are stored, so the number grows with the
-        square of the number of labels. Those of transitions are in single precision unless `tol`
-        is less than 1e-8.
+        square of the number of labels. For transitions they are in single precision unless `tol` is
+        less than 1e-8.
 
         Parameters
         ----------

@@ -235,7 +235,7 @@ class ShortWay:
     ask : callable
         The compiled function `ask_few`.
     address : int
-        That of the plan.
+        As in the plan.
     codes : KnownCodes or None
         Columns by key and value.
     """
@@ -327,7 +327,7 @@ class ShortWay:
             self._point(place, part)
         self._plan[few.SAFE], self._plan[few.FORBIDS] = factors.safe, factors.forbids
         if "default" in factors._fields:
-            # Those of listed transitions.
+            # Scores of listed transitions.
             self._plan[few.IS_LISTED], self._plan[few.N_LISTED] = 1, factors.linear.size
             self._point(few.DEFAULT, factors.default)
             places = few.DEFAULT_SCORE, few.INDPTR, few.ORIGIN, few.SCORE

@@ -57,6 +57,8 @@ K, N_FEATURES = 3, 2
 LENGTHS = [4, 1, 2, 0, 5, 3, 4, 2]
 # The label 2 comes neither first nor after 0.
 ALLOWED = np.array([[True, True, False], [True, True, True], [True, True, True]])
+# Each learner is compiled for pairs of labels, which takes longer than all that the tests do.
+COMPILES = pytest.mark.slow
 ONLINE = {
     "perceptron": PerceptronTagger(order=2, random_state=0),
     "sapo": SAPOTagger(order=2, n_best=3, random_state=0),
@@ -433,6 +435,7 @@ STEPS = {
 }
 
 
+@COMPILES
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_the_twins(name):
     step, params = STEPS[name]
@@ -452,6 +455,7 @@ def test_steps_are_the_twins(name):
             check_predictions(tagger, batch, allowed)
 
 
+@COMPILES
 @pytest.mark.parametrize("name", ONLINE)
 def test_portions_shards_and_copies(name):
     batch, y = data()
@@ -495,6 +499,7 @@ def test_warm_starts_and_early_stopping(fitted):
         assert_allclose(stopped.score(batch, y), best)
 
 
+@COMPILES
 def test_other_orders_are_refused():
     batch, y = data()
     for name, tagger in (*ONLINE.items(), ("lbfgs", CRFTagger(order=2))):
@@ -590,6 +595,7 @@ def learn_in_shards(tagger, X, y, n_shards, before=None):
     return SimpleNamespace(estimator_=tagger, classes_=tagger.classes_, vectorizer_=None)
 
 
+@COMPILES
 def test_clusters_learn_triples(monkeypatch):
     for params in ({}, {"constraint": ALLOWED}, {"min_freq": 2, "l1": 0.1}):
         batch, y = data(allowed=params.get("constraint"))
@@ -699,6 +705,7 @@ def test_order_is_a_parameter_to_search():
     assert hasattr(search.best_estimator_, "transition2_") == (search.best_params_["order"] == 2)
 
 
+@COMPILES
 def test_patterns_of_three_are_learnt():
     """Each label is that of two tokens before: pairs say nothing."""
     rng = np.random.default_rng(0)

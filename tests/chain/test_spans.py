@@ -31,6 +31,8 @@ SCHEMES = {
     "plain": ["author", "title", "O", "year"],
 }
 EVERYTHING = 10**6
+# Kernels that no quick test needs take longer to compile than all that they do.
+COMPILES = pytest.mark.slow
 
 
 def fitted(labels, *, edges=False, constraint=None, seed=0, scale=1.0, **params):
@@ -115,7 +117,9 @@ class Allowed:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("kind", ["dense", "second order", "per token"])
+@pytest.mark.parametrize(
+    "kind", ["dense", *(pytest.param(k, marks=COMPILES) for k in ("second order", "per token"))]
+)
 @pytest.mark.parametrize("scale", [1.0, 400.0])
 @pytest.mark.parametrize("forbid", [False, True])
 def test_probabilities_are_those_of_all_labellings(scheme, kind, scale, forbid):
@@ -132,7 +136,9 @@ def test_probabilities_are_those_of_all_labellings(scheme, kind, scale, forbid):
     assert_same_probabilities(probabilities(tagger, X), probabilities_by_enumeration(tagger, X))
 
 
-@pytest.mark.parametrize("kind", ["dense", "second order", "per token"])
+@pytest.mark.parametrize(
+    "kind", ["dense", *(pytest.param(k, marks=COMPILES) for k in ("second order", "per token"))]
+)
 def test_probabilities_given_known_labels(kind):
     order = 2 if kind == "second order" else 1
     tagger, X, y = fitted(SCHEMES["IOB2"], edges=kind == "per token", order=order)
@@ -152,6 +158,7 @@ def test_many_labels():
     assert_same_probabilities(probabilities(tagger, X), probabilities_by_enumeration(tagger, X))
 
 
+@COMPILES
 @pytest.mark.parametrize("scheme", ["IOB2", "IOBES", "runs"])
 @pytest.mark.parametrize("forbid", [False, True])
 def test_listed_transitions(scheme, forbid):

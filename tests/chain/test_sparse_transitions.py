@@ -290,6 +290,7 @@ def assert_same_weights(found, expected):
 
 
 @pytest.mark.parametrize("constraint", [None, "IOB2"])
+@pytest.mark.slow  # compiles each learner for a list that grows
 @pytest.mark.parametrize("name", ONLINE)
 def test_online_learners_learn_the_same_bits(name, constraint, always_listed, monkeypatch):
     batch, y = entities(4)
@@ -316,6 +317,7 @@ def test_online_learners_learn_the_same_bits(name, constraint, always_listed, mo
     assert np.count_nonzero(listed.transition_) > 5
 
 
+@pytest.mark.slow  # as above
 @pytest.mark.parametrize("name", ["perceptron", "mira, 4 best", "sapo", "arow"])
 def test_portions_are_learned_to_the_same_bits(name, always_listed, monkeypatch):
     batch, y = entities(4)

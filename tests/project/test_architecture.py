@@ -150,7 +150,7 @@ def test_arrows_go_down():
 
 
 def test_functions_import_optional_and_slow_packages_only():
-    """A fork or a Ctrl-C in the midst of an import would leave modules that are never complete."""
+    """Imports in the midst of a fit would make its first epoch slow."""
     for module, (path, tree) in MODULES.items():
         lines = path.read_text(encoding="utf-8").splitlines()
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

@@ -1,7 +1,6 @@
 """A few sentences by the short way: what a batch gives, to the last bit, by current weights."""
 
 import pickle
-import threading
 from copy import copy
 from functools import lru_cache
 
@@ -392,34 +391,6 @@ def test_the_drop_in_notices_other_weights():
         marginals = crf.predict_marginals_single(sentence)
         assert marginals == crf.predict_marginals(QUESTION)[0]
         assert (marginals[0][crf.estimator_.classes_[1]] > 0.5) == (weight > 0)
-
-
-def test_threads_share_a_tagger_that_is_changed():
-    tagger = KINDS["perceptron"]().fit(X, Y)
-    questions = [[sentence] for sentence in X if sentence]
-    expected = [bits(tagger.predict_proba(question)) for question in questions]
-    failures, done = [], threading.Event()
-
-    def ask():
-        try:
-            while not done.is_set():
-                for question, answer in zip(questions, expected, strict=True):
-                    if bits(tagger.predict_proba(question)) != answer:
-                        failures.append(question)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for i in range(2000):
-        if i % 50 == 0:
-            # The same weights in other arrays.
-            tagger.coef_ = tagger.coef_.copy(order="F")
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 def test_many_sequences_that_are_strange_are_still_warned_of():
