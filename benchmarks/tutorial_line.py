@@ -18,7 +18,7 @@ alone; it fits in two threads, as it does by default, or in a context of joblib,
 corpus has no parts of speech, or they are what is predicted, their features are left out.
 
 Where underthesea_core is installed, whose trainer is written in Rust and reads and writes models of
-CRFsuite, it learns from the same attributes with the tutorial's line, too.
+CRFsuite, it learns from the same attributes with the tutorial's line, too; so does chaine.
 
 Every finished run is added at once to a file in the results folder, and is not made again.
 `--write` makes the tables, and the file of runs that the repository keeps. Needs no extra but
@@ -30,6 +30,7 @@ import tempfile
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +92,8 @@ SYSTEMS = {
     OURS[0]: ("skstruct.crfsuite", None),
     OURS[1]: ("skstruct.crfsuite", 1),
 }
-# In Rust; with the tutorial's line alone, where it is installed.
-PEER = "underthesea_core"
+# Other trainers, with the tutorial's line alone, where they are installed. The first is in Rust.
+PEERS = ("underthesea_core", "chaine")
 F1, ACCURACY = "chunk_f1", "token_accuracy"
 
 
@@ -185,22 +186,39 @@ def attribute_strings(sentence):
     ]
 
 
-def run_peer(line, folder, predictions):
-    """Do what `run_one` does by the trainer that is written in Rust."""
-    clock = Clock(whole=True)
+def fit_in_rust(X, y, *, c1, c2, max_iterations, **_):
+    """Function that tags a sentence, after a fit by the trainer that is written in Rust."""
     from underthesea_core import CRFTagger, CRFTrainer
 
+    penalties = {"l1_penalty": c1, "l2_penalty": c2}
+    trainer = CRFTrainer(max_iterations=max_iterations, verbose=0, **penalties)
+    return CRFTagger.from_model(trainer.train(X, y)).tag
+
+
+def fit_chaine(X, y, *, algorithm="lbfgs", **parameters):
+    """Function that tags a sentence, after a fit by chaine."""
+    from chaine.crf import Model, Trainer
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model.chaine")
+        Trainer(algorithm, **parameters).train(X, y, model_filepath=path)
+        return Model(path).predict_single
+
+
+def run_peer(line, system, folder, predictions):
+    """Do what `run_one` does by another trainer."""
+    clock = Clock(whole=True)
+    import_module(system)
     clock.lap("import")
     (X, y), (X_test, _) = (read_sentences(folder / part) for part in ("train", "test"))
     clock.lap("read")
-    strings = list(map(attribute_strings, X))
+    in_rust = system == PEERS[0]
+    features = attribute_strings if in_rust else partial(feature_dicts, tutorial_features)
+    prepared = list(map(features, X))
     clock.lap("features")
-    given = LINES[line]
-    penalties = {"l1_penalty": given["c1"], "l2_penalty": given["c2"]}
-    trainer = CRFTrainer(max_iterations=given["max_iterations"], verbose=0, **penalties)
-    tagger = CRFTagger.from_model(trainer.train(strings, y))
+    tag = (fit_in_rust if in_rust else fit_chaine)(prepared, y, **LINES[line])
     clock.lap("fit")
-    labels = [tagger.tag(attribute_strings(sentence)) for sentence in X_test]
+    labels = [tag(features(sentence)) for sentence in X_test]
     clock.lap("tag")
     predictions.write_text(json.dumps(labels), encoding="utf-8")
     whole, memory = sum(clock.seconds.values()), clock.memory["fit"]
@@ -231,8 +249,8 @@ class Comparison:
     def make(self, folder, repeat):
         """Make the missing runs, and test whether the scores differ; systems take turns."""
         systems = list(SYSTEMS)
-        if self.line == "tutorial" and find_spec(PEER):
-            systems.append(PEER)
+        if self.line == "tutorial":
+            systems += filter(find_spec, PEERS)
         heads = [self.head(system, turn) for turn in range(1, repeat + 1) for system in systems]
         missing = [head for head in heads if self.records.find(**head) is None]
         for system in OURS if missing else ():
@@ -243,7 +261,7 @@ class Comparison:
             print(*head.values(), found["fit"], found.get("objective"), flush=True)
         if self.corpus.measure and not all(map(self.score, OURS)):
             _, y_test = read_sentences(folder / "test")
-            others = [system for system in (*OURS, PEER) if self._predictions(system).exists()]
+            others = [system for system in (*OURS, *PEERS) if self._predictions(system).exists()]
             theirs, *ours = (
                 json.loads(self._predictions(system).read_text(encoding="utf-8"))
                 for system in (THEIRS, *others)
@@ -339,7 +357,7 @@ def write_report(records, corpora, report):
         short = [row[:n_cells] for row in rows]
         peers = {name: peer_ratios(made[name, "tutorial"]) for name in names}
         if all(map(len, peers.values())):
-            head.append(f"{PEER}: fit")
+            head.append(f"{PEERS[0]}: fit")
             found = [f"{np.median(values):.1f}" for values in peers.values()]
             large = np.median([np.median(values) for values in large_ones(peers)])
             for row, cell in zip(short, [*found, f"{large:.1f}", ""], strict=True):
@@ -351,16 +369,16 @@ def write_report(records, corpora, report):
 
 def peer_ratios(comparison):
     """How many times as fast as CRFsuite the trainer in Rust fits, turn by turn."""
-    theirs, peer = comparison.runs((THEIRS, PEER))
+    theirs, peer = comparison.runs((THEIRS, PEERS[0]))
     n_turns = min(len(theirs), len(peer))
     return ratios(theirs[:n_turns], peer[:n_turns], "fit") if n_turns else []
 
 
 def write_peer(made, titles, report):
-    """Write how fast the trainer in Rust is, of the corpora that it was run on."""
+    """Write how fast other trainers are, of the corpora that they were run on."""
     rows = []
-    for (name, _), comparison in made.items():
-        found = comparison.runs((THEIRS, OURS[1], PEER))
+    for other, ((name, _), comparison) in product(PEERS, made.items()):
+        found = comparison.runs((THEIRS, OURS[1], other))
         if not found[2]:
             continue
         n_turns = min(map(len, found))
@@ -370,13 +388,13 @@ def write_peer(made, titles, report):
             median_and_range(ratios(theirs, found, key))
             for key, found in (("fit", peer), ("fit", ours), ("whole", peer), ("whole", ours))
         ]
-        score = comparison.score(PEER)
+        score = comparison.score(other)
         score = "" if score is None else f"{100 * score['difference']:+.2f}"
-        rows.append([titles[name], *seconds, *times, score])
+        rows.append([other, titles[name], *seconds, *times, score])
     if rows:
-        head = ["", f"{THEIRS}, s", f"{PEER}, s", "drop-in, 1 thread, s", "times: its fit"]
+        head = ["", "", f"{THEIRS}, s", "its fit, s", "drop-in, 1 thread, s", "times: its fit"]
         head += ["drop-in's fit", "its process", "drop-in's process", "its score"]
-        report.write("peer", table(head, rows), machine())
+        report.write("peer", table(head, rows, left=(0, 1)), machine())
 
 
 def large_ones(column):
@@ -438,7 +456,7 @@ def main():
     if arguments.run:
         line, system = arguments.run
         where = arguments.folder, arguments.predictions
-        run = run_peer(line, *where) if system == PEER else run_one(line, system, *where)
+        run = (run_peer if system in PEERS else run_one)(line, system, *where)
         print(json.dumps(run))
         return
     with results_folder(NAME, arguments) as folder:

@@ -9,16 +9,15 @@ import numpy as np
 
 import skstruct.utils.progress
 from benchmarks.common.runs import Records
-from benchmarks.common.seeds import join_seeds
-from benchmarks.search_based.tasks import score
+from benchmarks.common.significance import compare_seeds
+from benchmarks.search_based.tasks import read_hapt_users, score
 from benchmarks.structure.corpora import load_splits, without_edges
 from skstruct import CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger
-from skstruct.metrics import paired_permutation_test
 
 # Epochs are measured in processor time, in which other work on the machine counts less.
 skstruct.utils.progress.perf_counter = time.process_time
 
-SEEDS, EPOCHS, CHOOSING_EPOCHS, N_RESAMPLES = 5, 10, 5, 1999
+SEEDS, EPOCHS, CHOOSING_EPOCHS = 5, 10, 5
 LENGTHS = (None, 2.5, 5.5, 10.5, 20.5)
 # Learners of the paper's figures, which have all lengths on the test set as well.
 FIGURES = ("Perceptron", "CRF")
@@ -160,7 +159,10 @@ class Runs:
         return self.cache / f"{name[:24]}.npy"
 
     def compare(self, learner, what):
-        """Test a difference on the test set; seeds of a sentence are swapped together."""
+        """Test a difference on the test set, with each pair of seeds.
+
+        Recordings of a user are swapped together.
+        """
         head = {"kind": "test", "corpus": self.name, "learner": learner, "what": what}
         known = self.records.find(**head)
         if known is not None:
@@ -169,14 +171,11 @@ class Runs:
         if sides[0] == sides[1]:
             return None
         f1 = self.corpus.task.measure != "accuracy"
-        result = paired_permutation_test(
-            join_seeds([self.splits["test"].y] * self.seeds, f1),
-            *(join_seeds([self._predictions(h) for h in heads], f1) for heads in sides),
-            metric="chunk_f1" if f1 else "token_accuracy",
-            n_resamples=N_RESAMPLES,
-            random_state=0,
-        )
-        found = {"difference": 100 * result.difference, "p": result.pvalue, "seeds": self.seeds}
+        labels = ([self._predictions(head) for head in heads] for heads in sides)
+        measure = "chunk_f1" if f1 else "token_accuracy"
+        groups = read_hapt_users(self.data)["test"] if self.name == "hapt" else None
+        result = compare_seeds(self.splits["test"].y, *labels, measure, groups)
+        found = {"difference": 100 * result.difference, "p": result.p, "seeds": self.seeds}
         return self.records.add({**head, **found})
 
     def _side(self, learner, edges, cut):

@@ -24,7 +24,6 @@ torch = pytest.importorskip("torch")
 # Behind all others, so that the package under test stays the one that is installed.
 sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
-from benchmarks.common.seeds import join_seeds  # noqa: E402
 from benchmarks.neural import child  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
 from benchmarks.neural.child import LinearLearner, tune  # noqa: E402
@@ -487,12 +486,6 @@ def test_tuned_systems_are_compared_with_tuned_ones():
         ("Bi-LSTM", "SAPOTagger"),
         ("Bi-LSTM-CRF", "SAPOTagger"),
     ]
-
-
-def test_seeds_of_a_sentence_are_joined():
-    versions = [[["B", "I"], ["O"]], [["B", "O"], ["B"]]]
-    assert join_seeds(versions, True) == [["B", "I", "O", "B", "O", "O"], ["O", "O", "B", "O"]]
-    assert join_seeds(versions, False) == [["B", "I", "B", "O"], ["O", "B"]]
 
 
 def run_record(system, seed=0, corpus="addresses", **more):
