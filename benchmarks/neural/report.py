@@ -8,7 +8,6 @@ from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.report import corrected, table
 from benchmarks.common.runs import write_runs
-from benchmarks.neural.child import GRID
 from benchmarks.neural.plan import comparisons
 from benchmarks.which_tagger.report import LEVEL, TITLES, Outcome, short
 from benchmarks.which_tagger.systems import NETWORKS, NEURAL, TUNED, TUNED_NETWORKS
@@ -24,10 +23,8 @@ class Results(NamedTuple):
 
     name: str
     task: object
-    description: dict
     outcomes: dict  # of systems
     tests: dict  # of pairs of systems
-    settings: dict  # of tuned networks
 
     @property
     def title(self):
@@ -46,14 +43,8 @@ def results_of(records, tasks, linear, n_seeds):
             for pair in comparisons(runs)
         }
         if all(runs.values()) and all(tests.values()):
-            description = records.find(kind="corpus", corpus=name)
             outcomes = {system: Outcome(made) for system, made in runs.items()}
-            chosen = {
-                system: records.find(kind="tuning", corpus=name, system=system)["parameters"]
-                for system in TUNED_NETWORKS
-                if system in runs
-            }
-            found.append(Results(name, task, description, outcomes, tests, chosen))
+            found.append(Results(name, task, outcomes, tests))
     return found
 
 
@@ -62,34 +53,14 @@ def write_report(records, tasks, report, linear, n_seeds):
     found = results_of(records, tasks, linear, n_seeds)
     if not found:
         raise SystemExit("No corpus is complete.")
-    report.write("sizes", size_table(found))
     report.write("scores", score_table(found, (*linear, *NEURAL)))
     report.write("differences", difference_table(found, comparisons((*linear, *NEURAL))))
-    report.write("tuned", tuned_table(found))
-    report.write("epochs", epoch_table(found))
-    parts = [part for r in found for part in (f"### {r.title}", system_table(r))]
     machines = {run["machine"] for r in found for o in r.outcomes.values() for run in o.runs}
-    report.write("systems", *parts, " ".join(sorted(machines)))
+    report.write("epochs", epoch_table(found), " ".join(sorted(machines)))
     report.save_figure("epochs", draw_epochs(found))
     names = {results.name for results in found}
     kept = [record for record in records if record["corpus"] in names]
     write_runs(report.folder / "runs.jsonl", kept)
-
-
-def size_table(found):
-    """Sizes of the corpora, and how long networks may learn."""
-    rows = []
-    for r in found:
-        sizes = [f"{r.description[key]:,}" for key in ("sequences", "tokens", "labels")]
-        kind = "numbers of a token" if r.task.corpus.template is None else "distinct words"
-        dev = "a fifth of the training set" if r.task.again else "the corpus's own"
-        measure = TITLES[r.task.corpus.measure].partition(",")[0]
-        inputs = f"{r.description['attributes']:,} {kind}"
-        weights = f"{r.outcomes['Bi-LSTM'].runs[0]['weights']:,}"
-        tests = f"{r.description['test tokens']:,}"
-        rows.append([r.title, *sizes, tests, inputs, weights, dev, measure])
-    head = ["sequences", "tokens", "labels", "test tokens", "inputs", "weights of the Bi-LSTM"]
-    return table(["", *head, "development set", "score"], rows, left=(0, 5, 7, 8))
 
 
 def score_table(found, systems):
@@ -99,16 +70,6 @@ def score_table(found, systems):
         for system in systems
     ]
     return table(["", *(r.title for r in found)], rows)
-
-
-def tuned_table(found):
-    """Chosen settings of the networks."""
-    rows = [
-        [r.title, system, *(f"{settings[name]}" for name in GRID)]
-        for r in found
-        for system, settings in r.settings.items()
-    ]
-    return table(["", "", *GRID], rows, left=(0, 1))
 
 
 def difference_table(found, pairs):
@@ -149,27 +110,6 @@ def epoch_table(found):
         rows.append(row)
     names = [name for system in NETWORKS for name in (f"{system}, s", "times SAPOTagger's")]
     return table(["", "SAPOTagger, s", *names], rows)
-
-
-def system_table(results):
-    """All measures of one corpus."""
-    rows = []
-    for system, outcome in results.outcomes.items():
-        kind = "torch" if system in NEURAL else "skops"
-        rows.append(
-            [
-                system,
-                outcome.score(),
-                short(outcome.median("seconds")),
-                f"{outcome.median('epochs'):.0f}",
-                f"{outcome.median('tokens per second'):,.0f}",
-                outcome.megabytes(kind),
-                f"{outcome.median('memory'):,.0f}",
-            ]
-        )
-    measure = TITLES[results.task.corpus.measure]
-    head = [measure, "train, s", "epochs", "tag, tokens/s", "model, MB"]
-    return table(["", *head, "peak memory, MiB"], rows)
 
 
 def draw_epochs(found):
