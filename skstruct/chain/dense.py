@@ -82,16 +82,16 @@ class DenseFactors(NamedTuple):
     forbids: bool  # some labellings are impossible
 
 
-class Separate(NamedTuple):
+class CountedByToken(NamedTuple):
     """Transition scores that all tokens share, with a count for each token."""
 
     log: np.ndarray
 
 
-class SeparateFactors(NamedTuple):
-    """Exponentials of `Separate`; ``counts[t - 1, i, j]`` is the transition into token ``t``."""
+class ByTokenFactors(NamedTuple):
+    """Exponentials of `CountedByToken`; ``counts[t - 1, i, j]`` leads into token ``t``."""
 
-    edges: Separate
+    edges: CountedByToken
     shift: np.ndarray
     linear: np.ndarray
     linear_t: np.ndarray
@@ -110,25 +110,25 @@ def dense_edges(chain, length):
     return Dense(scores)
 
 
-@width.of(Dense, Separate)
+@width.of(Dense, CountedByToken)
 def dense_width(edges, t):
     """Number of labels."""
     return edges.log.shape[0]
 
 
-@n_states.of(Dense, Separate)
+@n_states.of(Dense, CountedByToken)
 def dense_n_states(edges, length):
     """Number of labels."""
     return edges.log.shape[0]
 
 
-@sources.of(Dense, Separate)
+@sources.of(Dense, CountedByToken)
 def dense_sources(edges, t, s):
     """The range of all labels."""
     return 0, edges.log.shape[0]
 
 
-@score.of(Dense, Separate)
+@score.of(Dense, CountedByToken)
 def dense_score(edges, t, i, s):
     """Entry of the transition matrix."""
     return edges.log[i, s]
@@ -250,7 +250,7 @@ def dense_factors(edges, length):
     return DenseFactors(edges, shift, linear, linear_t, safe, forbids)
 
 
-@prepare.of(DenseFactors, SeparateFactors)
+@prepare.of(DenseFactors, ByTokenFactors)
 def dense_prepare(factors, length):
     """Flags ``safe`` and ``forbids`` of the table."""
     return factors.safe, factors.forbids
@@ -263,26 +263,26 @@ def dense_forbidding(factors):
     return DenseFactors(edges, shift, linear, linear_t, factors.safe, True)
 
 
-@factor.of(DenseFactors, SeparateFactors)
+@factor.of(DenseFactors, ByTokenFactors)
 def dense_factor(factors, t, i, s):
     """Entry of the table of factors."""
     return factors.linear[i, s]
 
 
-@add_shift.of(DenseFactors, SeparateFactors)
+@add_shift.of(DenseFactors, ByTokenFactors)
 def dense_add_shift(factors, t, row):
     """Add the largest score into each label."""
     for j in range(factors.shift.shape[0]):
         row[j] += factors.shift[j]
 
 
-@step_sum.of(DenseFactors, SeparateFactors)
+@step_sum.of(DenseFactors, ByTokenFactors)
 def dense_step_sum(factors, buffer, t, previous, out):
     """Vector-matrix product with the table of factors."""
     vector_matrix(previous, factors.linear, out)
 
 
-@step_back.of(DenseFactors, SeparateFactors)
+@step_back.of(DenseFactors, ByTokenFactors)
 def dense_step_back(factors, buffer, t, q, out):
     """Product with the transposed table."""
     vector_matrix(q, factors.linear_t, out)
@@ -300,8 +300,8 @@ def dense_add_edge(edges, counts, t, i, s, weight):
     counts[i, s] += weight
 
 
-@add_edge.of(Separate)
-def separate_add_edge(edges, counts, t, i, s, weight):
+@add_edge.of(CountedByToken)
+def add_edge_by_token(edges, counts, t, i, s, weight):
     """Add to an entry of the token's matrix."""
     counts[t - 1, i, s] += weight
 
@@ -312,8 +312,8 @@ def dense_collect(factors, buffer, t, weight, alpha, q, counts):
     add_outer(weight, alpha, q, counts)
 
 
-@collect.of(SeparateFactors)
-def separate_collect(factors, buffer, t, weight, alpha, q, counts):
+@collect.of(ByTokenFactors)
+def collect_by_token(factors, buffer, t, weight, alpha, q, counts):
     """Write the marginals of the transitions into one token."""
     for i in range(alpha.shape[0]):
         for j in range(q.shape[0]):
@@ -336,7 +336,7 @@ def dense_finish(factors, counts):
 
 
 @jit
-def separate(factors):
+def count_by_token(factors):
     """Factors for counts of each transition at each token."""
     edges, shift, linear, linear_t, safe, forbids = factors
-    return SeparateFactors(Separate(edges.log), shift, linear, linear_t, safe, forbids)
+    return ByTokenFactors(CountedByToken(edges.log), shift, linear, linear_t, safe, forbids)

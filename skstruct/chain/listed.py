@@ -83,7 +83,7 @@ class Listed(NamedTuple):
         return self.score.size
 
 
-class Growing(NamedTuple):
+class GrowingList(NamedTuple):
     """Listed transitions to which others can be added; counts are a dense matrix."""
 
     default: np.ndarray
@@ -113,7 +113,7 @@ class GrowingChain(NamedTuple):
     intercept: np.ndarray
     start: np.ndarray
     end: np.ndarray
-    listed: Growing
+    listed: GrowingList
     scale: np.ndarray  # (1,), factor of the weights in the listed scores; NaN at first
 
     order, of_features, may_list = 1, ("weights",), False
@@ -241,7 +241,7 @@ def grow_list(listed, chain):
     n, n_listed = chain.transition.size, len(listed.origin)
     origin, score = np.empty(n, np.int32), np.empty(n)
     origin[:n_listed], score[:n_listed] = listed.origin, listed.score
-    growing = Growing(listed.default, listed.indptr, origin, score)
+    growing = GrowingList(listed.default, listed.indptr, origin, score)
     return GrowingChain(*chain, growing, np.full(1, np.nan))
 
 
@@ -280,25 +280,25 @@ def listed_edges(chain, length):
     return chain.listed
 
 
-@width.of(Listed, Growing)
+@width.of(Listed, GrowingList)
 def listed_width(edges, t):
     """Number of labels."""
     return edges.default.shape[0]
 
 
-@n_states.of(Listed, Growing)
+@n_states.of(Listed, GrowingList)
 def listed_n_states(edges, length):
     """Number of labels."""
     return edges.default.shape[0]
 
 
-@sources.of(Listed, Growing)
+@sources.of(Listed, GrowingList)
 def listed_sources(edges, t, s):
     """The range of all labels."""
     return 0, edges.default.shape[0]
 
 
-@score.of(Listed, Growing)
+@score.of(Listed, GrowingList)
 def listed_score(edges, t, i, s):
     """Score of a listed transition, or the default."""
     place = first_at_least(i, edges.origin, edges.indptr[s], edges.indptr[s + 1])
@@ -307,7 +307,7 @@ def listed_score(edges, t, i, s):
     return edges.default[s]
 
 
-@row_into.of(Listed, Growing)
+@row_into.of(Listed, GrowingList)
 def listed_row_into(edges, t, s, out):
     """Write the default score, then the listed scores over it."""
     for i in range(edges.default.shape[0]):
@@ -316,14 +316,14 @@ def listed_row_into(edges, t, s, out):
         out[edges.origin[m]] = edges.score[m]
 
 
-@max_buffer.of(Listed, Growing)
+@max_buffer.of(Listed, GrowingList)
 def listed_max_buffer(edges, length):
     """Workspace: a mark for each label, and a list of the best ones."""
     n_labels = edges.default.shape[0]
     return np.empty(n_labels, np.int64), np.empty(n_labels + 1, np.int64)
 
 
-@step_max.of(Listed, Growing, compiler=inner_lean_jit)
+@step_max.of(Listed, GrowingList, compiler=inner_lean_jit)
 def listed_step_max(edges, buffer, t, previous, out):
     """Maximum over the listed transitions and the best of the others."""
     (mark, best), n_labels, first = buffer, edges.default.shape[0], np.uint64(0)
@@ -367,7 +367,7 @@ def best_unlisted(x, listed, first, last):
     return high
 
 
-@best_source.of(Listed, Growing)
+@best_source.of(Listed, GrowingList)
 def listed_best_source(edges, t, prefix, s, row):
     """First label with the largest sum."""
     label, top, start = 0, -np.inf, 0
@@ -386,13 +386,13 @@ def listed_best_source(edges, t, prefix, s, row):
     return label
 
 
-@n_steps.of(Listed, Growing)
+@n_steps.of(Listed, GrowingList)
 def listed_n_steps(edges, length):
     """Number of labels."""
     return edges.default.shape[0]
 
 
-@step_number.of(Listed, Growing)
+@step_number.of(Listed, GrowingList)
 def listed_step_number(edges, length, t, s):
     """Number of the label."""
     return s
@@ -582,13 +582,13 @@ def listed_zero_counts(edges, length):
     return np.zeros(edges.score.shape[0])
 
 
-@zero_counts.of(Growing)
+@zero_counts.of(GrowingList)
 def growing_zero_counts(edges, length):
     """Zero matrix (n_labels, n_labels)."""
     return np.zeros((edges.default.shape[0], edges.default.shape[0]))
 
 
-@add_edge.of(Growing)
+@add_edge.of(GrowingList)
 def growing_add_edge(edges, counts, t, i, s, weight):
     """Add to an entry of the matrix."""
     counts[i, s] += weight

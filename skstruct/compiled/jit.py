@@ -9,7 +9,6 @@ ready.
 """
 
 import logging
-import os
 import signal
 import threading
 from contextlib import contextmanager
@@ -23,14 +22,6 @@ from numba.core.registry import CPUDispatcher
 from skstruct.compiled.cache import KernelCache, has_private_names
 from skstruct.compiled.rules import CANNOT_KEEP
 from skstruct.utils.messages import log_once
-
-if hasattr(os, "register_at_fork"):
-    # A child process has no other threads: a lock that one of them held would never be released.
-    os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
-    )
 
 
 class Kernel(CPUDispatcher):

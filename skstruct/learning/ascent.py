@@ -285,7 +285,7 @@ def dual_free_epoch(
 
     Parameters
     ----------
-    features : StateFeatures
+    features : FeaturePlaces
         The tokens.
     cost : ndarray of shape (n_labels, n_labels) or (0, 0)
         As `add_cost` takes it.

@@ -36,7 +36,7 @@ from skstruct.blocks.visits import (
     sum_vectors,
     visit_scores,
 )
-from skstruct.chain.dense import separate
+from skstruct.chain.dense import count_by_token
 from skstruct.chain.forward_backward import forward_backward, log_forward_backward, scaled_forward
 from skstruct.chain.protocol import sum_buffer
 from skstruct.chain.scores import (
@@ -187,7 +187,7 @@ def set_marginals(problem, first, last, chain, transitions, dual):
     length = longest(problem.offsets, first, last)
     scores, window = np.empty((length, n_labels)), new_window(problem.vectors, length, n_labels)
     scale = np.empty(length)
-    factors, slabs = separate(transitions), np.empty((length - 1, n_labels, n_labels))
+    factors, slabs = count_by_token(transitions), np.empty((length - 1, n_labels, n_labels))
     for i in range(first, last):
         a, b = problem.offsets[i], problem.offsets[i + 1]
         visit_scores(problem.rows, problem.vectors, a, b, chain, window, scores)
@@ -418,7 +418,7 @@ def true_gaps(problem, first, last, dual, chain, transitions):
     scale = np.empty(length)
     joint = np.empty(n_labels * n_labels)
     spare = np.empty((2, n_labels))
-    factors = separate(transitions)
+    factors = count_by_token(transitions)
     buffer, none = sum_buffer(factors, n_labels), np.empty((0, n_labels, n_labels))
     possible = possible_transitions(chain)
     # Impossible transitions have probability zero, and zero times infinity would be NaN.

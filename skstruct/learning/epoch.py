@@ -16,8 +16,8 @@ from skstruct.chain import per_token  # noqa: F401
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
 from skstruct.chain.listed import (
-    Growing,
     GrowingChain,
+    GrowingList,
     first_at_least,
     list_transition,
     read_scores,
@@ -257,7 +257,7 @@ def settle_pair_counts(edges, gold, difference, counts, codes):
     return 0
 
 
-@settle_counts.of(Growing)
+@settle_counts.of(GrowingList)
 def settle_listed_counts(edges, gold, difference, counts, codes):
     """List the transitions that have a count."""
     return find_changed_transitions(difference, counts, gold, codes)
@@ -303,7 +303,7 @@ def change_pairs(edges, counts, step):
     change_matrix(step, counts.first)
 
 
-@change.of(Growing)
+@change.of(GrowingList)
 def change_listed(edges, counts, step):
     """Change the weights of transitions with a count, and add them to the list."""
     chain, lag, variance = step.chain, step.lag.transition, step.variance.transition

@@ -30,7 +30,7 @@ FULL_SHARE = 0.4
 MOST_SORTED = 64
 
 
-class StateFeatures(NamedTuple):
+class FeaturePlaces(NamedTuple):
     """Tokens of a training set, with positions in the parameter vector for features."""
 
     indptr: np.ndarray  # (n_rows + 1,) int64, the occurrences of each token
@@ -44,7 +44,7 @@ class StateFeatures(NamedTuple):
         return (self,)
 
 
-class TransitionStateFeatures(NamedTuple):
+class TransitionFeaturePlaces(NamedTuple):
     """Tokens with features of the transition into each; the labels of these are transitions."""
 
     indptr: np.ndarray
@@ -52,10 +52,10 @@ class TransitionStateFeatures(NamedTuple):
     data: np.ndarray
     labels: np.ndarray
     full_from: int
-    transitions: StateFeatures  # first tokens have none
+    transitions: FeaturePlaces  # first tokens have none
 
     def sets(self):
-        return StateFeatures(*self[:-1]), self.transitions
+        return FeaturePlaces(*self[:-1]), self.transitions
 
 
 class RowLayout(NamedTuple):
@@ -327,7 +327,7 @@ def last_bit(labels):
 
 
 def point_to_rows(rows, layout):
-    """Replace the features of tokens by pointers to their rows, a `StateFeatures`."""
+    """Replace the features of tokens by pointers to their rows, a `FeaturePlaces`."""
     n = len(rows.indices)
     unit = bool(np.all((rows.data == 0) | (rows.data == 1)))
     indptr, places = np.zeros(len(rows.indptr), np.int64), np.empty(n, np.int32)
@@ -336,7 +336,7 @@ def point_to_rows(rows, layout):
     n_kept = write_pointers(rows, layout.place, layout.width, widths, indptr, places, data)
     # Pages that nothing was written to take no memory.
     pointers = indptr, places[:n_kept], data[:n_kept]
-    return StateFeatures(*pointers, layout.labels, len(layout.labels))
+    return FeaturePlaces(*pointers, layout.labels, len(layout.labels))
 
 
 @lean_jit
@@ -353,7 +353,7 @@ def write_pointers(rows, place, width, widths, indptr, places, data):
     widths : ndarray of shape (n_features_of_a_token,)
         Workspace.
     indptr, places, data : ndarray
-        Receive the fields of `StateFeatures`.
+        Receive the fields of `FeaturePlaces`.
 
     Returns
     -------

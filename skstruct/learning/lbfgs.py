@@ -137,7 +137,7 @@ class Curvature:
         """Scale the coordinates by the diagonal of the Hessian, which is overwritten."""
         self.metric[:] = np.power(diagonal, -self._powers[late], out=diagonal)
 
-    def settle(self):
+    def use_late_power(self):
         """Change the metric to the power for long runs."""
         self.metric **= self._powers[1] / self._powers[0]
         self.rescale()
@@ -204,7 +204,7 @@ def minimize_lbfgs(value_and_gradient, x, *, known=None, curvature=None, ask_at=
             known.measure(direction, step >= _LONG_RUN)
             known.rescale()
         elif step == _LONG_RUN and known.order:
-            known.settle()
+            known.use_late_power()
         order = known.order
         newest_first, products = np.array(order, np.int64), np.empty(len(order))
         history = pairs, rho, newest_first, products
@@ -455,7 +455,7 @@ def has_many_tokens(objective):
 
 def _iterates(objective, start, run, settings):
     """Yield points on the way to the minimum, from the first start that is no worse than zero."""
-    l1, settle = settings.l1, settings.stop_when_settled
+    l1, stops = settings.l1, settings.stop_when_settled
     value_and_gradient = partial(objective.value_and_gradient, run=run)
     curvature = partial(objective.curvature, run=run)
 
@@ -470,7 +470,7 @@ def _iterates(objective, start, run, settings):
     if begins and objective.likelihood.blocks:
         start = _sparse_start_without_blocks(objective, l1, run)
     elif begins:
-        for point in proximal_points(objective, l1, run, settle, settings.max_iter):
+        for point in proximal_points(objective, l1, run, stops, settings.max_iter):
             known = known if point.gradient is None else point
             yield point
     start = start if known is None else known.x

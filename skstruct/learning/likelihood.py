@@ -39,7 +39,7 @@ class Likelihood:
 
     Parameters
     ----------
-    features : StateFeatures or TransitionStateFeatures
+    features : FeaturePlaces or TransitionFeaturePlaces
         The tokens, with positions in the vector for features.
     training_set : TrainingSet
         Sequences with a positive weight, whose rows are those tokens.
@@ -235,9 +235,9 @@ def nll_gradient(
 
     Parameters
     ----------
-    features : StateFeatures
+    features : FeaturePlaces
         The tokens.
-    counted : StateFeatures
+    counted : FeaturePlaces
         The same, or with squared values for the Hessian: the factors of the gradient's rows.
     chain : Chain, TransitionChain, ListedChain or SecondOrderChain
         The weights; ``chain.weights`` is the vector of state weights. Transitions that are not

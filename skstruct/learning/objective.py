@@ -13,7 +13,7 @@ from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import DualFreeAscent, new_memory
 from skstruct.learning.layout import (
-    TransitionStateFeatures,
+    TransitionFeaturePlaces,
     copy_rows,
     lay_out,
     observe,
@@ -228,7 +228,7 @@ class CRFObjective(Objective):
             counted = _counted(rows, min_freq)
             observed = observe(counted, self._transitions(n_labels), weight, *size)
             transitions = lay_out(observed, n_labels**2, min_freq, all_possible_transitions)
-            features = TransitionStateFeatures(*features, point_to_rows(rows, transitions))
+            features = TransitionFeaturePlaces(*features, point_to_rows(rows, transitions))
             layouts.append(transitions)
         vector = ParameterVector(
             layouts,

@@ -162,7 +162,7 @@ def minimize_proximal(value_and_gradient, x, l1, *, curvature=None, scale=1.0):
         yield current
 
 
-def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
+def proximal_points(objective, l1, run, stop_when_settled=False, max_epochs=np.inf):
     """Yield iterates of dual-free ascent or the proximal point method, while they gain fast.
 
     From far away they come near the minimum several times sooner than the steps of the quasi-Newton
@@ -176,7 +176,7 @@ def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
         Strength of the L1 penalty.
     run : callable
         See `skstruct.utils.parallel.range_runner`.
-    settle : bool, default=False
+    stop_when_settled : bool, default=False
         End with the first iterate that has settled, and hardly compute the objective before, where
         that is known to end below CRFsuite.
     max_epochs : float, default=inf
@@ -192,12 +192,12 @@ def proximal_points(objective, l1, run, settle=False, max_epochs=np.inf):
     if memory is None:
         return
     value, changes = objective.bound_at_zero, _Changes(objective, l1, run)
-    settle = settle and changes.tell
-    every = 4 * _EPOCHS if settle else _EPOCHS
+    settles = stop_when_settled and changes.tell
+    every = 4 * _EPOCHS if settles else _EPOCHS
     yield ProximalIterate(np.zeros(objective.size), value, None, None)
     epochs = dual_free_epochs(objective, memory, l1, run=run)
     for epoch, (theta, estimate, _) in enumerate(epochs, 1):
-        settled = settle and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
+        settled = settles and changes.are_small(theta, estimate) and epoch >= _FIRST_EPOCHS
         due = epoch % every == 0 or epoch == max_epochs
         if due or settled:
             x = changes.mean if settled else theta.copy()

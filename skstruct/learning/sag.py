@@ -112,7 +112,7 @@ class StochasticAverageGradient(SequenceLearner):
     def steps(self, order, draws):
         """Visit the sequences in `order`, then one for each of the uniform random numbers."""
         self._visit(order, draws, move=True)
-        settle(self._state)
+        catch_up_all(self._state)
         self.n_updates += len(order) + len(draws)
 
     def _visit(self, order, draws, *, move):
@@ -419,7 +419,7 @@ def advance(penalty, state, fit_intercept):
     rate = 0.5 * (1.0 / (mean + penalty) + 1.0 / (largest + penalty))
     shrink = 1.0 - rate * penalty
     if progress[SAG_SCALE] * shrink < SMALLEST_SCALE:
-        settle(state)
+        catch_up_all(state)
         step_at_once(chain.weights, total.weights, shrink, rate / seen)
     else:
         progress[SAG_SCALE] *= shrink
@@ -445,7 +445,7 @@ def step_at_once(weights, total, shrink, step):
 
 
 @jit
-def settle(state):
+def catch_up_all(state):
     """Bring all weights of features up to date, and set the scale to one."""
     weights, total, progress = state.chain.weights, state.total.weights, state.progress
     for f in range(weights.shape[0]):

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
 from skstruct.blocks.visits import load_vectors, new_window, visit_scores
-from skstruct.chain.dense import prepare_transitions, separate
+from skstruct.chain.dense import count_by_token, prepare_transitions
 from skstruct.chain.forward_backward import log_forward_backward, scaled_forward
 from skstruct.chain.protocol import chain_factors, sum_buffer
 from skstruct.chain.scores import add_cost, longest, mean_cost, value_of
@@ -469,7 +469,7 @@ def oracle_marginals(problem, chain, transitions, a, b, oracle, window):
     n_labels = chain.transition.shape[0]
     visit_scores(problem.rows, problem.vectors, a, b, chain, window, oracle.scores)
     add_cost(problem.cost, problem.labels[a:b], oracle.scores)
-    factors, exact = separate(transitions), False
+    factors, exact = count_by_token(transitions), False
     if transitions.safe:
         buffer, forbids = sum_buffer(factors, n_labels), transitions.forbids
         _, exact = scaled_forward(

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from skstruct.blocks.visits import sum_vectors
 from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
-from skstruct.chain.listed import Growing
+from skstruct.chain.listed import GrowingList
 from skstruct.chain.per_token import PerToken, TransitionChain
 from skstruct.chain.protocol import creating
 from skstruct.chain.scores import path_score, value_of
@@ -610,7 +610,7 @@ def add_pair_spread(edges, counts, spread, variance, buffers, codes):
     return spread + spread_of_biases(counts.first, buffers.total, variance)
 
 
-@add_spread.of(Growing)
+@add_spread.of(GrowingList)
 def add_listed_spread(edges, counts, spread, variance, buffers, codes):
     """Add the variance of the differences of changed transitions and biases."""
     return spread + spread_of_listed(counts, buffers.total, variance, codes)

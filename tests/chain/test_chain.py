@@ -18,7 +18,7 @@ from skstruct.chain.astar import astar_nbest
 from skstruct.chain.beam import beam_nbest
 from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
-from skstruct.chain.listed import Growing, Leaving, Listed, collect_transitions
+from skstruct.chain.listed import GrowingList, Leaving, Listed, collect_transitions
 from skstruct.chain.per_token import PerToken
 from skstruct.chain.protocol import (
     factors_of,
@@ -145,7 +145,7 @@ def make(kind, rng, length, k, draw):
         np.fill_diagonal(matrix, -np.inf)
         return Patient(matrix), of_segments
     *into, leaving = collect_transitions(matrix, np.empty((0, 0), bool), matrix.size)
-    edges = Listed(*into, Leaving(*leaving)) if kind == "listed" else Growing(*into)
+    edges = Listed(*into, Leaving(*leaving)) if kind == "listed" else GrowingList(*into)
     return edges, of_pairs(lambda t, i, j: matrix[i, j])
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from strategies import score_arrays
 
 from skstruct import CRFTagger, PerceptronTagger, SequenceBatch
-from skstruct.chain.dense import prepare_transitions, separate
+from skstruct.chain.dense import count_by_token, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward, log_sum_exp
 from skstruct.chain.protocol import finish
 from skstruct.compiled.tables import MAX_SPREAD, exp_all
@@ -28,7 +28,7 @@ def run(scores, transition, *, n_slabs=1, weight=1.0, linear=None, forbids=False
     pairs = np.zeros((n_slabs, n_labels, n_labels))
     counts = np.zeros((n_labels, n_labels))
     if n_slabs > 1:
-        transitions, counts = separate(transitions), pairs
+        transitions, counts = count_by_token(transitions), pairs
     log_z = forward_backward(
         scores.copy(),
         length,

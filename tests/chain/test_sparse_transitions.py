@@ -27,7 +27,7 @@ from skstruct import (
 )
 from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward
-from skstruct.chain.listed import Growing, Leaving, Listed, collect_transitions, list_transition
+from skstruct.chain.listed import GrowingList, Leaving, Listed, collect_transitions, list_transition
 from skstruct.chain.protocol import factors_of, finish, forbidding
 from skstruct.chain.viterbi import viterbi
 from skstruct.crfsuite.online import OnlineCRF
@@ -349,7 +349,7 @@ def test_lists_hold_what_differs_from_the_defaults(always_listed):
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30))
 def test_transitions_are_inserted_in_order(transitions):
-    into = Growing(np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25))
+    into = GrowingList(np.zeros(5), np.zeros(6, np.int64), np.empty(25, np.int32), np.empty(25))
     for score, (i, j) in enumerate(transitions):
         list_transition(into, i, j, float(score))
     expected = sorted({(j, i): score for score, (i, j) in enumerate(transitions)}.items())

@@ -628,43 +628,6 @@ print(n_all)
 """
 
 
-FORK = """
-import os, signal, sys, threading, time
-import skstruct
-from skstruct.compiled.cache import KernelCache
-
-def fit():
-    X, y = [[{"a": 1.0}, {"b": 1.0}]] * 3, [["A", "B"]] * 3
-    return skstruct.PerceptronTagger(random_state=0).fit(X, y).predict(X).tolist()[0]
-
-def load(*given):
-    inside.set()
-    time.sleep(0.5)
-    return found(*given)
-
-inside, found = threading.Event(), KernelCache.load_overload
-KernelCache.load_overload = load
-thread = threading.Thread(target=fit)
-thread.start()
-inside.wait()
-pid = os.fork()
-if not pid:
-    signal.alarm(60)
-    print(fit(), flush=True)
-    os._exit(0)
-thread.join()
-assert os.waitpid(pid, 0)[1] == 0, "the child hangs"
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork.")
-def test_a_fork_while_another_thread_loads_a_kernel(folder):
-    """The child has no thread that would ever unlock what is locked."""
-    warm = os.environ.get("NUMBA_CACHE_DIR", "")
-    assert run(FORK, folder, NUMBA_CACHE_DIR=warm)[0] == ["['A', 'B']"]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="No process can send itself a SIGINT.")
 @pytest.mark.parametrize("origin", ["compiler", "cache"])

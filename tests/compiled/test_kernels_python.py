@@ -32,7 +32,7 @@ from skstruct import (
     decoding,
 )
 from skstruct.chain import astar, beam, forward_backward, scores, viterbi
-from skstruct.chain.dense import Chain, Dense, prepare_transitions, separate
+from skstruct.chain.dense import Chain, Dense, count_by_token, prepare_transitions
 from skstruct.chain.forward_backward import subtract_agreeing
 from skstruct.chain.listed import Leaving, Listed, collect_transitions
 from skstruct.chain.per_token import PerToken
@@ -394,7 +394,7 @@ def dynamic_programmes():
         found[name + "beam"] = paths = np.full((5, 4), -1, np.int32)
         found[name + "beam-scores"] = path_scores = np.full(5, np.nan)
         beam.beam_nbest(scores, 4, edges, 7, 5, paths, path_scores)
-        factors = separate(prepare_transitions(transition))
+        factors = count_by_token(prepare_transitions(transition))
         found[name + "node"] = node = np.empty((4, n_labels))
         found[name + "pairs"] = pairs = np.zeros((3, n_labels, n_labels))
         found[name + "log-partition"] = forward_backward.forward_backward(
@@ -415,7 +415,7 @@ def hard_sums():
         listed = Listed(*into, Leaving(*leaving))
         token = PerToken(np.repeat(matrix[None], n, axis=0))
         shared = prepare_transitions(matrix)
-        kinds = factors_of(listed, n), factors_of(token, n), shared, separate(shared)
+        kinds = factors_of(listed, n), factors_of(token, n), shared, count_by_token(shared)
         for number, factors in enumerate(kinds):
             counts = zero_counts(factors.edges, n) if number < 3 else np.zeros((n - 1, k, k))
             node, title = np.empty((n, k)), f"hard-{name}-{number}-"

@@ -22,7 +22,7 @@ from skstruct import CRFTagger, SequenceBatch
 from skstruct.chain.scores import Rows
 from skstruct.compiled.jit import jit
 from skstruct.learning.ascent import draw_order, halve
-from skstruct.learning.layout import StateFeatures, lay_out, observe, state_scores
+from skstruct.learning.layout import FeaturePlaces, lay_out, observe, state_scores
 from skstruct.learning.lbfgs import minimize_lbfgs
 from skstruct.learning.proximal import least_subgradient, minimize_proximal, proximal_points
 from skstruct.learning.start import dual_free_epochs, stochastic_start
@@ -413,7 +413,7 @@ def test_values_of_zero_change_nothing(scale):
     # The same with all occurrences, in the order of decreasing widths.
     order = np.argsort(-layout.width, kind="stable")
     kept = np.tile(layout.place[order], len(values)), values[:, order].ravel()
-    objective.likelihood.features = StateFeatures(rows.indptr, *kept, *features[3:])
+    objective.likelihood.features = FeaturePlaces(rows.indptr, *kept, *features[3:])
     wanted = evaluate(objective, theta)
     assert found[0] == wanted[0]
     assert_array_equal(found[1], wanted[1])
