@@ -8,24 +8,21 @@ Each of 500 training sentences is labelled by three simulated people. One is car
 one takes chunks of one type for those of another, and one misses half of all chunks; in a second
 crowd, another one copies most of what the careless one has written. The labels are put together by
 majority vote; by the model of Dawid and Skene, a matrix of confusions for each annotator; and by
-the same with a CRF for the right labels (Rodrigues et al. 2014; Simpson and Gurevych 2019), learnt
-by expectation maximisation. Finished runs are kept in ``benchmarks/results/annotators``.
+`AnnotatorCRF`, which has a CRF for the right labels beside these. Finished runs are kept in
+``benchmarks/results/annotators``.
 """
 
-from copy import copy
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.model_selection import KFold
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
 from benchmarks.common.corpora import choose, columns, load_quick
 from benchmarks.common.report import machine, mean_and_deviation, table
 from benchmarks.common.runs import Records
 
-SIZE, TEST, SEEDS, ROUNDS, QUICK_ROUNDS = 500, 1_000, 3, 5, 1
-LABELLINGS, PER_SENTENCE, COPIED = 5, 3, 0.8
+SIZE, TEST, SEEDS = 500, 1_000, 3
+PER_SENTENCE, COPIED = 3, 0.8
 # Shares of the chunks that are changed at random, left out, or given to another type.
 KINDS = {
     "careful": {"changed": 0.05},
@@ -56,7 +53,7 @@ TASKS = {
 }
 QUICK = {"addresses": load_quick}
 MAJORITY = "majority vote"
-METHODS = (MAJORITY, "Dawid and Skene", "CRF", "CRF of other folds", "right labels")
+METHODS = (MAJORITY, "Dawid and Skene", "AnnotatorCRF", "right labels")
 
 
 class Runs(Records):
@@ -145,38 +142,16 @@ def votes_of(codes, n_labels):
     return sum(codes[:, :, None] == np.arange(n_labels)).astype(float)
 
 
-def confusions(codes, posterior):
-    """Log of the confusions of each member, (n_members, n_labels, n_labels) from right to given.
+def dawid_skene(codes, n_labels):
+    """Codes of the labels that the model of Dawid and Skene finds, token by token."""
+    from skstruct.learning.crowd import Answers
+    from skstruct.learning.crowd import dawid_skene as learn
 
-    As if one more token of each label had been labelled rightly, and one at random.
-    """
-    k = posterior.shape[1]
-    found = np.tile(np.eye(k) + 1 / k, (len(codes), 1, 1))
-    for of_member, counts in zip(codes, found, strict=True):
-        known = of_member >= 0
-        np.add.at(counts.T, of_member[known], posterior[known])
-    return np.log(found / found.sum(axis=2, keepdims=True))
-
-
-def evidence(codes, log_confusions):
-    """Log-likelihood of each right label of each token, by what the members say."""
-    total = np.zeros((codes.shape[1], log_confusions.shape[1]))
-    for of_member, confusion in zip(codes, log_confusions, strict=True):
-        known = of_member >= 0
-        total[known] += confusion.T[of_member[known]]
-    return total
-
-
-def dawid_skene(codes, n_labels, rounds):
-    """Probabilities of the labels of each token, without a model of sentences."""
-    posterior = votes_of(codes, n_labels)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    for _ in range(10 * rounds):
-        prior = posterior.mean(axis=0) + 1e-9
-        scores = np.log(prior) + evidence(codes, confusions(codes, posterior))
-        posterior = np.exp(scores - scores.max(axis=1, keepdims=True))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-    return posterior
+    annotators, rows = np.nonzero(codes >= 0)
+    shape = codes.shape[1], len(codes), n_labels
+    answers = Answers.of(rows, annotators, codes[annotators, rows], shape)
+    prior = np.eye(n_labels) + 1 / n_labels
+    return learn(answers, np.ones(codes.shape[1]), prior).argmax(axis=1)
 
 
 def in_sentences(codes, batch, labels):
@@ -185,74 +160,16 @@ def in_sentences(codes, batch, labels):
     return [names[a:b] for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
 
 
-def with_evidence(tagger, batch, scores):
-    """Tagger and batch with one feature more for each label: its score, of weight one."""
-    from skstruct import SequenceBatch
-
-    both = copy(tagger)
-    both.coef_ = np.hstack([tagger.coef_, np.eye(len(tagger.classes_))])
-    both.n_features_in_ = both.coef_.shape[1]
-    return both, SequenceBatch(sp.hstack([batch.X, scores], format="csr"), batch.offsets)
-
-
-def expect(tagger, batch, codes, log_confusions, labels):
-    """Probabilities of the labels of each token, and the best labellings with their weights."""
-    columns = [labels.index(label) for label in tagger.classes_]
-    both, batch = with_evidence(tagger, batch, evidence(codes, log_confusions)[:, columns])
-    posterior = np.zeros((codes.shape[1], len(labels)))
-    posterior[:, columns] = np.concatenate(both.predict_proba(batch))
-    return posterior, both.predict_nbest(batch, LABELLINGS, normalize="n_best")
-
-
-def fit_weighted(batch, found):
-    """CRF of several labellings of each sentence, weighted by their probabilities."""
-    kept = [
-        (i, one.labels, one.probability)
-        for i, some in enumerate(found)
-        for one in some
-        if one.probability > 0.01
-    ]
-    numbers, y, weight = zip(*kept, strict=True)
-    return new_tagger().fit(batch[np.array(numbers)], list(y), sample_weight=np.array(weight))
-
-
 def new_tagger():
-    """The CRF of all methods."""
+    """The CRF of the other methods."""
     from skstruct import CRFTagger
 
     return CRFTagger(max_iter=100)
 
 
-def learn_from_crowd(batch, codes, labels, rounds, n_folds):
-    """CRF with a matrix of confusions for each member, by expectation maximisation.
-
-    With several folds, the expectations of a sentence are by a CRF that has not learnt from it.
-    """
-    from skstruct import Labelling
-
-    posterior = dawid_skene(codes, len(labels), rounds)
-    start = in_sentences(posterior.argmax(axis=1), batch, labels)
-    found = [[Labelling(one, 0.0, 1.0)] for one in start]
-    everything = np.arange(len(batch))
-    splits = [(everything, everything)]
-    if n_folds > 1:
-        splits = list(KFold(n_folds).split(everything))
-    for _ in range(rounds):
-        log_confusions, before = confusions(codes, posterior), list(found)
-        for train, test in splits:
-            tagger = fit_weighted(batch[train], [before[i] for i in train])
-            # The sentences of a fold stand side by side.
-            rows = slice(batch.offsets[test[0]], batch.offsets[test[-1] + 1])
-            data = batch[test], codes[:, rows]
-            posterior[rows], some = expect(tagger, *data, log_confusions, labels)
-            for i, labellings in zip(test, some, strict=True):
-                found[i] = labellings
-    return fit_weighted(batch, found)
-
-
-def make_run(parts, crowd, seed, rounds):
+def make_run(parts, crowd, seed):
     """F1 of the test set by each method, and of the labels that it has put together."""
-    from skstruct import SequenceBatch, WordVectorizer
+    from skstruct import AnnotatorCRF, SequenceBatch, WordVectorizer
     from skstruct.metrics import chunk_f1_score
 
     rng = np.random.default_rng(seed)
@@ -270,14 +187,17 @@ def make_run(parts, crowd, seed, rounds):
     majority = (votes + 0.5 * rng.random(votes.shape)).argmax(axis=1)
     aggregated = {
         MAJORITY: majority,
-        "Dawid and Skene": dawid_skene(codes, len(labels), rounds).argmax(axis=1),
+        "Dawid and Skene": dawid_skene(codes, len(labels)),
     }
     taggers = {
         name: new_tagger().fit(batch, in_sentences(found, batch, labels))
         for name, found in aggregated.items()
     }
-    taggers["CRF"] = learn_from_crowd(batch, codes, labels, rounds, 1)
-    taggers["CRF of other folds"] = learn_from_crowd(batch, codes, labels, rounds, 5)
+    labellings = [
+        [one if here else None for one, here in zip(of_sentence, mask, strict=True)]
+        for *of_sentence, mask in zip(*given, present, strict=True)
+    ]
+    taggers["AnnotatorCRF"] = AnnotatorCRF().fit(batch, labellings)
     taggers["right labels"] = new_tagger().fit(batch, y)
     return {
         name: float(chunk_f1_score(y_test, tagger.predict(test)))
@@ -327,7 +247,7 @@ def main():
     parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
     arguments = parse(parser)
-    tasks, rounds = (QUICK, QUICK_ROUNDS) if arguments.quick else (TASKS, ROUNDS)
+    tasks = QUICK if arguments.quick else TASKS
     crowds = list(CROWDS)[:1] if arguments.quick else list(CROWDS)
     n_seeds = 0 if arguments.write else 1 if arguments.quick else arguments.seeds
     with results_folder("annotators", arguments) as folder:
@@ -338,7 +258,7 @@ def main():
                 for crowd in crowds:
                     key = {"corpus": corpus, "crowd": crowd, "seed": seed}
                     if runs.find(**key) is None:
-                        found = make_run(parts, crowd, seed, rounds)
+                        found = make_run(parts, crowd, seed)
                         print(runs.add({**key, "f1": found}), flush=True)
         with open_report("annotators", arguments) as report:
             write_report(runs, report)

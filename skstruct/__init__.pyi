@@ -24,6 +24,7 @@ from skstruct.rerankers.stacking import NBestReranker
 from skstruct.rerankers.vrda import VRDAReranker
 from skstruct.sequences import SequenceBatch
 from skstruct.spans import SpanTaggerCV, predict_nbest, predict_spans
+from skstruct.taggers.annotators import AnnotatorCRF
 from skstruct.taggers.arow import AROWTagger
 from skstruct.taggers.crf import CRFTagger
 from skstruct.taggers.crf_cv import CRFTaggerCV
@@ -39,6 +40,7 @@ from skstruct.utils.messages import DataError
 __all__ = [
     "SDCACRF",
     "AROWTagger",
+    "AnnotatorCRF",
     "CRFTagger",
     "CRFTaggerCV",
     "ConformalTagger",

@@ -70,6 +70,7 @@ class Likelihood:
         self.sample_weight = training_set.sample_weight
         self.shape, self.partial, self.cost = shape, partial, cost
         self.blocks, self._vectors, self._of_blocks = blocks, [], None
+        self._scores = None
         zero = shape.no_transitions()
         if shape.kind.may_list and not partial:
             self.edges = list_transitions(zero, "sums", transition)
@@ -86,6 +87,17 @@ class Likelihood:
         others = copy(self)
         others.blocks, others._vectors, others._of_blocks = [], [], None
         return others
+
+    def with_scores(self, scores):
+        """The same, where labels of tokens have further scores, (n_tokens, n_labels)."""
+        others = copy(self)
+        others._scores, others._vectors, others._of_blocks = scores, [], None
+        return others
+
+    @property
+    def residual(self):
+        """Marginals minus gold labels, times the weights; of the last gradient `with_scores`."""
+        return self._of_blocks
 
     def value_and_gradient(self, theta, out, run):
         """Likelihood at `theta`; its gradient is written into `out`.
@@ -138,12 +150,12 @@ class Likelihood:
         return results
 
     def _score_blocks(self, theta, run):
-        """Scores of the labels of all tokens from blocks; empty if there are none."""
-        k = self.shape.n_labels
+        """Scores of the labels of all tokens that no features have; empty if there are none."""
+        k, is_needed = self.shape.n_labels, bool(self.blocks) or self._scores is not None
         if self._of_blocks is None:
-            self._of_blocks = np.empty((self.n_tokens if self.blocks else 0, k))
-        if self.blocks:
-            self._of_blocks[:] = 0.0
+            self._of_blocks = np.empty((self.n_tokens if is_needed else 0, k))
+        if is_needed:
+            self._of_blocks[:] = 0.0 if self._scores is None else self._scores
             with one_blas_thread():
                 for block, where in self.blocks:
                     block.add_scores(theta[where].reshape(-1, k), self._of_blocks, run)
