@@ -375,6 +375,15 @@ SKETCHES = {
         + arrow(142, 120, 30)
         + text(238, 130, "STREET", 28, GREEN)
     ),
+    "plot_annotators": lambda: (
+        tag(20, 20, 120, "Mill Lane", "", GREEN)
+        + tag(20, 75, 120, "Mill Lane", "", GREEN)
+        + tag(20, 130, 120, "Mill Lane", "", RED, dashed=True)
+        + text(200, 50, "STREET", 24, GREEN)
+        + text(200, 105, "STREET", 24, GREEN)
+        + text(200, 160, "CITY", 24, RED)
+        + text(282, 160, "?", 40, RED)
+    ),
     "plot_choose": lambda: (
         "".join(line([(40, 40 + 24 * i), (150, 40 + 24 * i)], GREY, 8) for i in range(6))
         + line([(40, 88), (150, 88)], ORANGE, 8)

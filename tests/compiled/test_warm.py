@@ -78,7 +78,14 @@ def test_every_estimator_has_typical_steps():
 # These have none of their own.
 WITHOUT_KERNELS = {
     *("CRFTaggerCV", "EmbeddingVectorizer", "NBestReranker", "SequenceUnion", "SpanTaggerCV"),
-    *("ConformalTagger", "LabelStatistics", "TokenTransformer", "VectorScaler", "WordClusters"),
+    *(
+        "AnnotatorCRF",
+        "ConformalTagger",
+        "LabelStatistics",
+        "TokenTransformer",
+        "VectorScaler",
+        "WordClusters",
+    ),
 }
 
 

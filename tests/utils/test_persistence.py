@@ -17,6 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import skstruct
 from skstruct import (
+    AnnotatorCRF,
     ConformalTagger,
     CRFTagger,
     CRFTaggerCV,
@@ -107,6 +108,9 @@ def fitted_estimators():
         elif kind is ConformalTagger:
             tagger = kind(CRFTagger(), alpha=0.5, max_chunks=2, random_state=0).fit(X, Y)
             cases[name] = tagger, lambda e: [*e.predict_candidates(X)]
+        elif kind is AnnotatorCRF:
+            tagger = kind().fit(X, [{"ann": one, "bob": one} for one in Y])
+            cases[name] = tagger, lambda e: e.confusion_
         elif kind is CRFTaggerCV:
             tagger = kind([1.0, 0.1], cv=2).fit(X, Y)
             cases[name] = tagger, lambda e: e.predict_proba(X)
