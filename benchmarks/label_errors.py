@@ -4,11 +4,13 @@
     python -m benchmarks.label_errors --only conll2002-esp
     python -m benchmarks.label_errors --write
     python -m benchmarks.label_errors --look conll2002-esp
+    python -m benchmarks.label_errors --cleanlab conll2002-esp
 
 Of the chunks of 1,000 sentences, 5 % are damaged: another type, another end, or no chunk at all.
 The records of `find_label_errors` are compared with what was damaged; beside them are tokens by the
 probability of their label, and sequences by the lowest of these, which is how cleanlab scores them
-by default. Finished runs are kept in ``benchmarks/results/label_errors``.
+by default. Finished runs are kept in ``benchmarks/results/label_errors``. ``--cleanlab``, which
+needs ``pip install cleanlab``, gives the same probabilities to cleanlab itself.
 """
 
 from pathlib import Path
@@ -88,31 +90,44 @@ def in_iob2(y):
     return convert_labels(y, target="IOB2").labels
 
 
-def measure(X, y, kind):
-    """Measures of one corpus and one kind of damage."""
-    from sklearn.model_selection import KFold
+def new_model():
+    """The tagger that has doubts."""
     from sklearn.pipeline import make_pipeline
 
     from skstruct import CRFTagger, WordVectorizer
+
+    return make_pipeline(WordVectorizer(), CRFTagger(max_iter=50))
+
+
+def of_other_folds(X, y):
+    """Yield each sequence's number, labels and probabilities of them, by the other folds."""
+    from sklearn.model_selection import KFold
+
+    for train, test in KFold(FOLDS).split(X):
+        model = new_model().fit([X[i] for i in train], [y[i] for i in train])
+        proba = model.predict_proba([X[i] for i in test])
+        for i, p in zip(test.tolist(), proba, strict=True):
+            yield i, model.classes_.tolist(), p
+
+
+def measure(X, y, kind):
+    """Measures of one corpus and one kind of damage."""
     from skstruct.model_selection import find_label_errors
 
     y = in_iob2(y)
     damaged, places = damage(y, kind, np.random.default_rng(0))
-    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=50))
-    errors = find_label_errors(model, X, damaged, cv=FOLDS)
+    errors = find_label_errors(new_model(), X, damaged, cv=FOLDS)
     is_wrong = np.zeros(len(X), bool)
     is_wrong[[i for i, *_ in places]] = True
     of_sequences = np.ones(len(X))
     for error in reversed(errors):
         of_sequences[error.sequence] = np.nan_to_num(error.score, nan=1.0)
     plain, tokens = np.ones(len(X)), []
-    for train, test in KFold(FOLDS).split(X):
-        model.fit([X[i] for i in train], [damaged[i] for i in train])
-        code = {label: k for k, label in enumerate(model.classes_)}
-        for i, p in zip(test, model.predict_proba([X[i] for i in test]), strict=True):
-            scores = [p[t, code[x]] if x in code else 1.0 for t, x in enumerate(damaged[i])]
-            plain[i] = min(scores)
-            tokens += [(score, i, t) for t, score in enumerate(scores)]
+    for i, classes, p in of_other_folds(X, damaged):
+        code = {label: k for k, label in enumerate(classes)}
+        scores = [p[t, code[x]] if x in code else 1.0 for t, x in enumerate(damaged[i])]
+        plain[i] = min(scores)
+        tokens += [(score, i, t) for t, score in enumerate(scores)]
     inside = {(i, t) for i, start, end in places for t in range(start, end)}
     tokens = [(i, t) in inside for _, i, t in sorted(tokens)]
     met = [any((e.sequence, t) in inside for t in range(e.start, e.end)) for e in errors]
@@ -167,10 +182,44 @@ def look(corpus, n_sentences=4_000, n_records=50):
         print("   ", " ".join([*before, "[", *tokens[place], "]", *after]))
 
 
+def compare_with_cleanlab(X, y):
+    """Print average precisions by the lowest probability of a label, here and by cleanlab."""
+    from cleanlab.token_classification.rank import get_label_quality_scores
+
+    y = in_iob2(y)
+    for kind in KINDS:
+        damaged, places = damage(y, kind, np.random.default_rng(0))
+        labels = sorted({label for one in damaged for label in one})
+        code = {label: k for k, label in enumerate(labels)}
+        codes = [[code[label] for label in one] for one in damaged]
+        proba = [np.ones((len(x), len(labels))) for x in X]
+        for i, classes, p in of_other_folds(X, damaged):
+            # A label that a fold lacks has the probability one here, too.
+            proba[i][:, [code[label] for label in classes]] = p
+        pairs = zip(proba, codes, strict=True)
+        ours = np.array([p[np.arange(len(one)), one].min() for p, one in pairs])
+        theirs, _ = get_label_quality_scores(codes, proba)
+        is_wrong = np.zeros(len(X), bool)
+        is_wrong[[i for i, *_ in places]] = True
+        found = (average_precision_score(is_wrong, -scores) for scores in (ours, theirs))
+        print(
+            kind, *(f"{score:.4f}" for score in found), f"apart {np.abs(ours - theirs).max():.1g}"
+        )
+
+
+def read_part(read, size):
+    """Words and labels of some sentences of a corpus."""
+    X, y = read()["train"]
+    chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:size])
+    X = [[t if isinstance(t, str) else t[0] for t in X[i]] for i in chosen]
+    return X, [y[i] for i in chosen]
+
+
 def main():
     """Run the benchmark."""
     parser = make_parser(__doc__)
     parser.add_argument("--look", choices=list(TASKS), help="only print the first records of this")
+    parser.add_argument("--cleanlab", choices=list(TASKS), help="only compare with cleanlab")
     parser.add_argument("--only", nargs="+", choices=list(TASKS), help="only these corpora")
     parser.add_argument("--write", action="store_true", help="only write tables of finished runs")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
@@ -178,14 +227,14 @@ def main():
     if arguments.look:
         look(arguments.look)
         return
+    if arguments.cleanlab:
+        compare_with_cleanlab(*read_part(TASKS[arguments.cleanlab], SIZE))
+        return
     tasks, size = (QUICK, QUICK_SIZE) if arguments.quick else (TASKS, SIZE)
     with results_folder("label_errors", arguments) as folder:
         runs = Runs(folder / "runs.jsonl")
         for corpus in () if arguments.write else arguments.only or list(tasks):
-            X, y = tasks[corpus]()["train"]
-            chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:size])
-            X = [[t if isinstance(t, str) else t[0] for t in X[i]] for i in chosen]
-            y = [y[i] for i in chosen]
+            X, y = read_part(tasks[corpus], size)
             for kind in KINDS:
                 if runs.find(corpus=corpus, kind=kind) is None:
                     found = measure(X, y, kind)

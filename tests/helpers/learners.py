@@ -6,6 +6,7 @@ import numpy as np
 
 from skstruct import (
     SDCACRF,
+    AnnotatorCRF,
     AROWTagger,
     CRFTagger,
     MIRATagger,
@@ -25,6 +26,7 @@ TAGGERS = {
     "SAG": partial(CRFTagger, solver="sag", max_iter=4, tol=0, random_state=0),
     "OEG": partial(CRFTagger, solver="oeg", max_iter=4, tol=0, random_state=0),
     "SGD": partial(CRFTagger, solver="sgd", max_iter=4, tol=None, random_state=0),
+    "annotators": partial(AnnotatorCRF, max_iter=4, tol=0),
     "SDCA": partial(SDCACRF, max_iter=4, tol=0, random_state=0),
     "perceptron": partial(PerceptronTagger, max_iter=4, tol=None, random_state=0),
     "MIRA": partial(MIRATagger, max_iter=4, tol=None, random_state=0),

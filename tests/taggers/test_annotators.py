@@ -22,6 +22,7 @@ from skstruct import (
     WordVectorizer,
     predict_spans,
 )
+from skstruct.export import write_json
 from skstruct.learning import crowd
 
 RIGHT, ANY = 1.0, 1.0
@@ -317,6 +318,21 @@ def test_estimator_is_the_crf():
     assert not hasattr(crf, "confusion_")
     with pytest.raises(AttributeError):
         AnnotatorCRF().estimator_  # noqa: B018
+
+
+@pytest.mark.parametrize("store", ["skops", "export"])
+def test_stored_and_exported(store, tmp_path):
+    X, right = words(20)
+    tagger = AnnotatorCRF().fit(X, annotated(right, CONFUSIONS))
+    if store == "skops":
+        io = pytest.importorskip("skops.io")
+        stored = io.dumps(tagger)
+        assert same_model(tagger, io.loads(stored, io.get_untrusted_types(data=stored)))
+        return
+    write_json(tagger, tmp_path / "tagger.json")
+    write_json(tagger.estimator_, tmp_path / "crf.json")
+    contents = [(tmp_path / name).read_bytes() for name in ("tagger.json", "crf.json")]
+    assert contents[0] == contents[1]
 
 
 def test_constraint():
