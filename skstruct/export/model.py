@@ -14,6 +14,7 @@ from skstruct.input.schemes import scheme_named
 from skstruct.inspection.models import find_tagger
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.spans import SpanTaggerCV
+from skstruct.taggers.base import BaseTagger
 from skstruct.utils.messages import check_choice
 
 DTYPES = ("float32", "float64")
@@ -93,7 +94,7 @@ def _vectoriser_and_tagger(steps, estimator):
             f"{kind} cannot be exported: files have no rerankers. Export the tagger that makes its "
             "candidates, and tag with that."
         )
-    if hasattr(estimator, "estimator_") and not isinstance(estimator, CRF):
+    if hasattr(estimator, "estimator_") and not isinstance(estimator, (CRF, BaseTagger)):
         raise ValueError(
             f"{kind} cannot be exported, since files have only what a tagger predicts. Export its "
             "estimator_."

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.input.formats import Format, flatten_labels, label_array
+from skstruct.frames import is_frame
+from skstruct.input.formats import Format, as_lists, flatten_labels, label_array
 from skstruct.matrices import to_offsets
 from skstruct.utils.messages import DataError, position, short_repr
 
@@ -58,6 +59,11 @@ class GivenLabels(NamedTuple):
                     f"known are {short_repr(annotators.tolist())}."
                 )
         return np.array([number[name] for name in self.annotators.tolist()], np.int64)[self.numbers]
+
+
+def to_read(y):
+    """Labels with lists in place of iterators, and an array in place of a data frame."""
+    return as_lists(y.to_numpy() if is_frame(y) else y)
 
 
 def are_several(y, of_rows):

@@ -10,9 +10,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.decoding import best_labels
-from skstruct.input.annotators import are_several, labellings, read_annotators
+from skstruct.input.annotators import are_several, labellings, read_annotators, to_read
 from skstruct.input.constraints import check_chain
-from skstruct.input.formats import as_lists, check_number, label_array, shape_predictions
+from skstruct.input.formats import check_number, label_array, shape_predictions
 from skstruct.input.scale import advise_scaling, check_sample_weight
 from skstruct.input.training_set import (
     TrainingSet,
@@ -229,7 +229,7 @@ class AnnotatorCRF(BaseTagger):
             If `max_iter` iterations were not enough.
         """
         refuse_arguments("fit", others)
-        y = as_lists(y)
+        y = to_read(y)
         with draft_of(self) as draft:
 
             def learn_from(monitor):
@@ -333,7 +333,7 @@ class AnnotatorCRF(BaseTagger):
         """
         check_is_fitted(self)
         format, batch = self._read_X(X)
-        given = read_annotators(as_lists(y), batch.offsets, format)
+        given = read_annotators(to_read(y), batch.offsets, format)
         numbers = given.numbers_among(self.annotators_)
         _, codes = given.encode(self.classes_)
         shape = batch.offsets[-1], len(self.annotators_), len(self.classes_)
@@ -364,7 +364,7 @@ class AnnotatorCRF(BaseTagger):
         score : float
             Fraction of the labels that are predicted, between 0 and 1.
         """
-        y, predicted = as_lists(y), self.predict(X)
+        y, predicted = to_read(y), self.predict(X)
         of_rows = predicted.ndim == 1 and not isinstance(predicted[0], list)
         if not are_several(y, of_rows):
             return token_accuracy_score(y, predicted, sample_weight=sample_weight)

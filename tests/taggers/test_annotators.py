@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -320,19 +321,28 @@ def test_estimator_is_the_crf():
         AnnotatorCRF().estimator_  # noqa: B018
 
 
-@pytest.mark.parametrize("store", ["skops", "export"])
-def test_stored_and_exported(store, tmp_path):
+def test_stored():
+    io = pytest.importorskip("skops.io")
     X, right = words(20)
     tagger = AnnotatorCRF().fit(X, annotated(right, CONFUSIONS))
-    if store == "skops":
-        io = pytest.importorskip("skops.io")
-        stored = io.dumps(tagger)
-        assert same_model(tagger, io.loads(stored, io.get_untrusted_types(data=stored)))
-        return
-    write_json(tagger, tmp_path / "tagger.json")
-    write_json(tagger.estimator_, tmp_path / "crf.json")
-    contents = [(tmp_path / name).read_bytes() for name in ("tagger.json", "crf.json")]
-    assert contents[0] == contents[1]
+    stored = io.dumps(tagger)
+    assert same_model(tagger, io.loads(stored, io.get_untrusted_types(data=stored)))
+    tagger.confusion_ = tagger.confusion_[:2]
+    stored = io.dumps(tagger)
+    with pytest.raises(ValueError, match="confusion_ has the shape"):
+        io.loads(stored, io.get_untrusted_types(data=stored))
+
+
+def test_exported_as_its_crf(tmp_path):
+    X, right = words(20)
+    X, y = [[token[0] for token in x] for x in X], annotated(right, CONFUSIONS)
+    vectorizer, tagger = (
+        make_pipeline(WordVectorizer(), AnnotatorCRF()).fit(X, y).named_steps.values()
+    )
+    paths = tmp_path / "annotators.json", tmp_path / "crf.json"
+    for path, one in zip(paths, (tagger, tagger.estimator_), strict=True):
+        write_json(make_pipeline(vectorizer, one), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_constraint():
@@ -406,6 +416,8 @@ def test_arrays():
     assert grid.consensus(X, y)[1].shape == (12, 4, 2)
     assert grid.score(X, y) == pytest.approx(lists.score(list(X), y.tolist()))
     rows = AnnotatorCRF().fit(X[:, 0], y[:, :, 0])
+    frame = pd.DataFrame(y[:, :, 0], columns=list("abc"))
+    assert same_model(AnnotatorCRF().fit(X[:, 0], frame), rows)
     missing = [[int(b) for b in one] for one in y[:, :, 0]]
     assert same_model(AnnotatorCRF().fit(X[:, 0], missing), rows)
     missing[0][2] = None
