@@ -125,7 +125,7 @@ class AnnotatorCRF(BaseTagger):
     for the annotators, and some iterations of L-BFGS for the CRF.
 
     Annotators are taken to err independently of each other. Two of whom one copies the other count
-    as two witnesses. A single annotator is believed: nothing contradicts him.
+    as two witnesses. With a single annotator, only the CRF can contradict.
 
     References
     ----------
@@ -146,8 +146,13 @@ class AnnotatorCRF(BaseTagger):
     >>> tagger = AnnotatorCRF(l2=0.1).fit(X, y)
     >>> tagger.predict(X[:3]).tolist()
     [['O', 'LOC'], ['O', 'O'], ['LOC']]
-    >>> tagger.annotators_.tolist(), tagger.confusion_[1].argmax(axis=1).shape
-    (['ann', 'bob', 'eve'], (2,))
+    >>> tagger.annotators_.tolist(), tagger.classes_.tolist()
+    (['ann', 'bob', 'eve'], ['LOC', 'O'])
+
+    Bob misses more places than Ann does:
+
+    >>> bool(tagger.confusion_[1, 0, 1] > tagger.confusion_[0, 0, 1])
+    True
     """
 
     _parameter_constraints: dict = {
@@ -275,6 +280,7 @@ class AnnotatorCRF(BaseTagger):
         return self.prior_right * np.eye(k) + self.prior_any / k
 
     def _learn_together(self, data, model, answers, scores, monitor):
+        """Learn, keep the confusions, and return a `Solution`."""
         scale = advise_scaling(data.rows, getattr(self, "feature_names_in_", None))
         shared = {name: getattr(self, name) for name in _OF_CRF}
         start = CRFTagger(tol=min(self.tol, 1e-4), **shared, **_EVERY)
