@@ -68,6 +68,11 @@ def looked_up_block(n_rows, dtype=np.float64, seed=0):
 KINDS = [dense_block, looked_up_block]
 
 
+def compiled(tagger):
+    """Parameter of a test: a tagger whose kernels take longer to compile than a quick test may."""
+    return pytest.param(tagger, marks=pytest.mark.slow)
+
+
 def make_batch(lengths=(4, 0, 3, 1, 5) * 6, kinds=KINDS, dtype=np.float64, words=True):
     """Batch of a block, sparse columns and another block."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -197,9 +202,9 @@ def test_numbers_that_point_nowhere_are_refused():
 @pytest.mark.parametrize(
     "tagger",
     [
-        *(kind(random_state=0) for kind in (PerceptronTagger, MIRATagger, AROWTagger, SAPOTagger)),
-        *(CRFTagger(solver=solver, random_state=0) for solver in ("sgd", "sag", "oeg")),
-        SDCACRF(random_state=0),
+        *(kind(random_state=0) for kind in (PerceptronTagger, SAPOTagger, SDCACRF)),
+        *(compiled(kind(random_state=0)) for kind in (MIRATagger, AROWTagger)),
+        *(compiled(CRFTagger(solver=solver, random_state=0)) for solver in ("sgd", "sag", "oeg")),
     ],
     ids=lambda tagger: getattr(tagger, "solver", type(tagger).__name__),
 )
@@ -275,6 +280,7 @@ def test_columns_of_blocks_have_a_weight_for_every_label():
     assert not tagger.coef_[:, 6:15].any()
 
 
+@pytest.mark.slow
 def test_unknown_labels_costs_transition_features_and_warm_starts_beside_blocks():
     batch, y = make_batch()
     with_features = SequenceBatch._of_blocks(
@@ -302,23 +308,30 @@ def test_unknown_labels_costs_transition_features_and_warm_starts_beside_blocks(
 
 OTHERS = [
     PerceptronTagger(),
-    PerceptronTagger(n_jobs=2),
-    PerceptronTagger(order=2, average=False, mini_length=2),
-    MIRATagger(),
-    MIRATagger(n_best=3, order=2),
-    MIRATagger(n_best=3, search="beam", n_jobs=2),
     SAPOTagger(),
-    SAPOTagger(n_jobs=2),
-    AROWTagger(),
-    AROWTagger(order=2, n_jobs=2),
     CRFTagger(solver="sgd"),
-    CRFTagger(solver="sgd", order=2, average=True, n_jobs=2),
-    CRFTagger(solver="sag"),
-    CRFTagger(solver="oeg"),
-    *(SDCACRF(sampling=s) for s in ("uniform", "importance", "gap", "gap_importance", "max")),
-    SDCACRF(n_jobs=2, label_cost={"missed": 2.0}),
-    # By default it drops sparse features whose values add up to less than zero, as CRFsuite does.
-    *(OnlineCRF(rule=rule, min_freq=-1e9) for rule in ("ap", "pa", "arow")),
+    SDCACRF(sampling="uniform"),
+    *map(
+        compiled,
+        [
+            PerceptronTagger(n_jobs=2),
+            PerceptronTagger(order=2, average=False, mini_length=2),
+            MIRATagger(),
+            MIRATagger(n_best=3, order=2),
+            MIRATagger(n_best=3, search="beam", n_jobs=2),
+            SAPOTagger(n_jobs=2),
+            AROWTagger(),
+            AROWTagger(order=2, n_jobs=2),
+            CRFTagger(solver="sgd", order=2, average=True, n_jobs=2),
+            CRFTagger(solver="sag"),
+            CRFTagger(solver="oeg"),
+            *(SDCACRF(sampling=s) for s in ("importance", "gap", "gap_importance", "max")),
+            SDCACRF(n_jobs=2, label_cost={"missed": 2.0}),
+            # By default it drops sparse features whose values add up to less than zero, as
+            # CRFsuite does.
+            *(OnlineCRF(rule=rule, min_freq=-1e9) for rule in ("ap", "pa", "arow")),
+        ],
+    ),
 ]
 
 
@@ -430,6 +443,7 @@ def test_a_pass_that_fails_leaves_the_weights_of_vectors():
     assert np.any(before.lag.weights[batch.blocks[0].columns])
 
 
+@pytest.mark.slow
 def test_vectors_beside_transition_features_and_early_stopping():
     batch, y = make_batch()
     more = {"transition_X": sp.csr_matrix(np.arange(batch.n_rows)[:, None] % 3.0)}
