@@ -28,16 +28,7 @@ from benchmarks.neural import child  # noqa: E402
 from benchmarks.neural.chain import ChainCRF, Independent  # noqa: E402
 from benchmarks.neural.child import LinearLearner, tune  # noqa: E402
 from benchmarks.neural.corpora import TASKS  # noqa: E402
-from benchmarks.neural.curves import (  # noqa: E402
-    BESIDE,
-    CURVES,
-    TIMED,
-    curve_rows,
-    finished,
-    second_table,
-)
 from benchmarks.neural.encoding import (  # noqa: E402
-    PADDING,
     UNKNOWN,
     TokenEncoder,
     batches_by_length,
@@ -47,11 +38,8 @@ from benchmarks.neural.learner import NeuralLearner, Settings  # noqa: E402
 from benchmarks.neural.network import Network, Numbers, TokenVectors  # noqa: E402
 from benchmarks.neural.plan import LINEAR, NeuralRecords, Runs, comparisons  # noqa: E402
 from benchmarks.which_tagger.child import pack_mistakes  # noqa: E402
-from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA, add_tokens  # noqa: E402
-from benchmarks.which_tagger.plan import TaggerRecords, neural_runs  # noqa: E402
-from benchmarks.which_tagger.report import overview, results_of  # noqa: E402
+from benchmarks.which_tagger.plan import TaggerRecords  # noqa: E402
 from benchmarks.which_tagger.systems import (  # noqa: E402
-    DEFAULTS,
     NETWORKS,
     NEURAL,
     REFERENCE,
@@ -210,42 +198,6 @@ def test_scores_depend_on_both_sides_and_on_the_characters():
     assert np.abs(small - large).max() > 1e-4
 
 
-def test_scores_depend_on_the_tag_but_not_on_which_one_is_unknown():
-    torch.manual_seed(0)
-    encoder, network = token_network(TAGGED, Settings(hidden=7))
-    noun, verb, new, newer = scores_of(
-        encoder, network, as_tokens("kat/N", "kat/V", "kat/X", "kat/Y")
-    )
-    assert np.abs(noun - verb).max() > 1e-4
-    assert np.abs(noun - new).max() > 1e-4
-    assert_array_equal(new, newer)
-
-
-def test_unknown_tag_has_a_vector_of_zeros_which_training_keeps():
-    train = [[("a", tag) for tag in tags] for tags in ("NV", "VN", "VVN", "N")]
-    y = [[tag for _, tag in tokens] for tokens in train]
-    learner = NeuralLearner(
-        "Bi-LSTM", {"hidden": 5, "epochs": 3}, 0, (train, y), (train, y), accuracy, again=False
-    )
-    learner.fit(train, y)
-    (table,) = learner._network.inputs.tags
-    assert table.weight.shape == (2 + 2, learner.settings.tag_size)
-    assert not table.weight[UNKNOWN].any()
-    # Nor does it keep a tagger from its work.
-    assert len(learner.tag([[("a", "X")]])[0]) == 1
-
-
-@pytest.mark.parametrize("n_tags", [0, 1, 2])
-def test_every_column_of_tags_widens_the_input(n_tags):
-    X = as_tokens("a" + "/t" * n_tags)
-    settings = Settings(word_size=7, filters=5, tag_size=3)
-    encoder, network = token_network(X, settings)
-    arrays, spellings = encoder.encode(X)
-    vectors = network.inputs(*encoder.tensors(pad(arrays)[0], spellings))
-    assert vectors.shape == (1, 1, 7 + 5 + 3 * n_tags)
-    assert network.inputs.size == vectors.shape[2]
-
-
 def test_both_directions_are_those_of_a_bidirectional_lstm():
     torch.manual_seed(0)
     network = Network("Bi-LSTM", Numbers(3), 2, Settings(hidden=4)).eval()
@@ -282,31 +234,6 @@ def test_encoder_numbers_words_and_spellings():
     assert tags.shape == (1, 4, 0)
     assert_array_equal(words[0], codes)
     assert_array_equal(table[forms[0]], spellings[array[:, 1], : table.shape[1]])
-
-
-def test_encoder_numbers_tags_by_column():
-    encoder = TokenEncoder(as_tokens("De/DET/x kat/N/y", "kat/N/x"))
-    first, second = encoder.tags
-    assert first == {"DET": 2, "N": 3}
-    assert second == {"x": 2, "y": 3}
-    arrays, spellings = encoder.encode(as_tokens("kat/DET/y de/V/x", "kat/N/N"))
-    padded, _ = pad(arrays)
-    tags = encoder.tensors(padded, spellings)[3]
-    assert tags.tolist() == [[[2, 3], [UNKNOWN, 2]], [[3, UNKNOWN], [PADDING, PADDING]]]
-    # They take nothing from the words.
-    bare = TokenEncoder(as_tokens("De kat", "kat"))
-    assert encoder.tables[:2] == bare.tables == [bare.words, bare.characters]
-    bare_arrays, bare_spellings = bare.encode(as_tokens("kat de", "kat"))
-    assert_array_equal(padded[:, :, :2], pad(bare_arrays)[0])
-    assert_array_equal(spellings, bare_spellings)
-
-
-def test_tags_are_those_of_the_other_columns_of_a_corpus():
-    corpus = CORPORA["conll2000"]
-    parts = {"train": (TAGGED, [[0] * len(tokens) for tokens in TAGGED])}
-    found, n_words = add_tokens(corpus, parts)
-    assert found == {"train": (TAGGED, [["0"] * len(tokens) for tokens in TAGGED])}
-    assert n_words == 6
 
 
 def test_only_words_that_occur_once_are_forgotten():
@@ -420,38 +347,6 @@ def test_linear_learner_by_epoch_learns_what_partial_fit_does():
     assert_array_equal(learner.tagger.coef_, expected.coef_)
 
 
-def curve_record(system, seed, scores, **more):
-    run = {"kind": "curve", "corpus": "addresses", "system": system, "seed": seed, "scores": scores}
-    return {**run, "epoch seconds": [1.0] * len(scores), "machine": "", **more}
-
-
-def test_curves_have_the_seeds_that_all_learners_have(tmp_path):
-    runs = [curve_record(system, 0, [1.0, 3.0, 2.0]) for system in CURVES]
-    runs += [curve_record(system, 1, [3.0, 1.0, 2.0]) for system in list(CURVES)[1:]]
-    records = NeuralRecords(tmp_path / "curves.jsonl", runs)
-    assert {
-        name: len(made) for name, made in finished(records, "addresses").items()
-    } == dict.fromkeys(CURVES, 1)
-    assert finished(records, "hapt") == {}
-    records.add(curve_record(BESIDE, 1, [5.0, 5.0, 4.0]))
-    rows = list(curve_rows({}, QUICK_CORPORA["addresses"], finished(records, "addresses")))
-    # The mean curve is best in its first epoch, then falls.
-    assert rows[0][1:7] == [BESIDE, 2, 2, "4.00", "3.00", "1.00"]
-    assert rows[1][1:7] == ["CRFTagger, sgd", 2, 1, "2.00", "2.00", "0.00"]
-
-
-def test_seconds_of_an_epoch_are_the_least_beside_those_of_sapo(tmp_path):
-    heads = [{"kind": "epoch", "corpus": "addresses", "system": s, "seed": 0} for s in TIMED]
-    seconds = [[0.5, 0.25], [3.0, 2.0]]
-    runs = [{**head, "epoch seconds": found} for head, found in zip(heads, seconds, strict=False)]
-    records = NeuralRecords(tmp_path / "curves.jsonl", runs)
-    first, second, *others = second_table(records, QUICK_CORPORA).splitlines()[2:]
-    # The second corpus has no runs.
-    assert first == "| SAPOTagger | 0.250 | 1 |  |  |"
-    assert second == "| Bi-LSTM, batches of 16 | 2.00 | 8 |  |  |"
-    assert [line.split(" | ")[1:] for line in others] == [["", "", "", " |"]] * 3
-
-
 def test_tuning_takes_one_setting_after_the_other(tmp_path, monkeypatch):
     train, dev = next_words(60, 0), next_words(20, 1)
     for name, part in {"fit": train, "dev": dev}.items():
@@ -518,40 +413,6 @@ def test_runs_of_networks_are_compared_once_with_the_reference(tmp_path):
     assert found["difference"] == pytest.approx(80 - 40)
     assert found["p"] < 0.01
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
-
-
-def test_runs_of_networks_come_with_their_tests():
-    tests = [
-        {**run_record("Bi-LSTM", seed), "kind": "test", "other": REFERENCE, "p": seed / 10}
-        for seed in (1, 2)
-    ]
-    by_all_seeds = {
-        "kind": "test",
-        "corpus": "addresses",
-        "system": "Bi-LSTM",
-        "other": "CRFTagger",
-    }
-    runs = [run_record("Bi-LSTM", seed, score=80.0 + seed) for seed in (0, 1, 2)]
-    found = neural_runs([*tests, by_all_seeds, *runs, run_record("CRFTagger", score=90.0)])
-    assert list(found) == [("addresses", "Bi-LSTM")]
-    (made,) = found.values()
-    assert [run["score"] for run in made] == [80, 81, 82]
-    assert [run.get("p") for run in made] == [None, 0.1, 0.2]
-    assert {run["kind"] for run in made} == {"run"}
-
-
-def test_networks_have_cells_where_they_have_runs(tmp_path):
-    records = TaggerRecords(tmp_path / "runs.jsonl")
-    systems = [REFERENCE, *DEFAULTS]
-    for corpus in QUICK_CORPORA:
-        for system in systems:
-            records.add(run_record(system, corpus=corpus, score=50.0))
-    neural = neural_runs([run_record("Bi-LSTM", corpus="digits", score=60.0)])
-    wanted = dict.fromkeys(QUICK_CORPORA, systems)
-    found = results_of(records, neural, QUICK_CORPORA, wanted, 1)
-    rows = overview(found, lambda outcome: outcome.score() + outcome.mark()).splitlines()
-    assert rows[-1] == "| Bi-LSTM |  | 60.00 |"
-    assert rows[-2] == f"| {list(DEFAULTS)[-1]} | 50.00 | 50.00 |"
 
 
 def table_rows(path):
