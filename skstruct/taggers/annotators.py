@@ -18,6 +18,7 @@ from skstruct.input.training_set import (
     TrainingSet,
     block_rows,
     empty_unweighted,
+    has_token_weights,
     read_sample_weight,
     require_weight,
 )
@@ -249,6 +250,8 @@ class AnnotatorCRF(BaseTagger):
         """Read X and y; return a training set, its model, the answers, and scores to start from."""
         format, batch = self._read_X(X, reset=True)
         self._forget("_state", DERIVED, *LEARNT)
+        if has_token_weights(sample_weight):
+            self._read_token_weights(sample_weight, batch.lengths)
         weight = read_sample_weight(sample_weight, len(batch))
         require_weight(weight, batch.lengths)
         given = read_annotators(y, batch.offsets, format, weight)

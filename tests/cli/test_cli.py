@@ -121,7 +121,8 @@ def test_every_estimator_has_its_name_in_the_command():
     from skstruct.cli.estimators import ESTIMATORS
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
-    assert set(ESTIMATORS) == public
+    # Files of the command have one column of labels.
+    assert set(ESTIMATORS) == public - {"AnnotatorCRF"}
 
 
 @pytest.mark.parametrize(
