@@ -4,7 +4,8 @@
     python -m benchmarks.vectors --quick
 
 Vectors are the static table of the package wordllama: means of the pieces of a word, of unit
-length. Install it with `pip install wordllama tokenizers safetensors`. A quick run draws vectors at
+length. Install it with `pip install wordllama tokenizers safetensors`. Hidden states are those of
+`benchmarks.common.states`, measured where its packages are installed. A quick run draws vectors at
 random. `--only` measures one part.
 
 Fits take turns in one process, and a figure is a ratio of seconds of the processor, so that other
@@ -28,7 +29,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import data_folder, load_quick, read_columns
 from benchmarks.common.processes import peak_memory, run_child, seconds_of
-from benchmarks.common.report import machine, table
+from benchmarks.common.report import machine, mean_and_deviation, table
+from benchmarks.common.states import PACKAGE, encode
+from benchmarks.which_tagger.corpora import read_addresses
 from skstruct import (
     SDCACRF,
     AROWTagger,
@@ -40,6 +43,7 @@ from skstruct import (
     SequenceBatch,
     SequenceUnion,
     SpanTaggerCV,
+    VectorScaler,
     WordVectorizer,
 )
 from skstruct.metrics import chunk_f1_score, token_accuracy_score
@@ -49,7 +53,8 @@ STATES = 384
 CORPORA = ("conll2000", "ud-english-ewt", "jnlpba")
 # Mean squared lengths that are tried for vectors at three offsets.
 SCALES = (0.5, 1, 2, 4, 8)
-PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "scores")
+PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "scores", "states")
+N_DRAWS = 3
 LEARNERS = {
     "`CRFTagger()`": CRFTagger(),
     "`PerceptronTagger`, 5 epochs": PerceptronTagger(max_iter=5, tol=None, random_state=0),
@@ -72,6 +77,8 @@ def read(name, part):
     """Words and labels of a part of a corpus; of packaged addresses for None."""
     if name is None:
         X, y = load_quick()[part]
+    elif name == "addresses":
+        X, y = read_addresses()[part]
     else:
         X, y = read_columns(data_folder() / name, {part: part}, 1)[part]
     return [[token if isinstance(token, str) else token[0] for token in s] for s in X], list(y)
@@ -318,6 +325,59 @@ def measure_scores(name, share, vectors_for):
     return [f"{name or 'addresses'}, {share:.0%}", *row]
 
 
+def on_states(states, tagger, **options):
+    """Model of words and of the states of a transformer."""
+    of_states = make_pipeline(states, VectorScaler())
+    words = WordVectorizer(**options)
+    return make_pipeline(SequenceUnion([("words", words), ("states", of_states)]), tagger)
+
+
+def label_by_softmax(states, X, y, X_test):
+    """Labels of tokens one by one, by the states alone."""
+    scaler = make_pipeline(states, VectorScaler())
+    tagger = CRFTagger().fit(scaler.fit_transform(X).X, np.concatenate(y))
+    predicted = tagger.predict(scaler.transform(X_test).X)
+    return np.split(predicted, np.cumsum(list(map(len, X_test)))[:-1])
+
+
+def measure_states(name, share):
+    """Row of scores on the test set, by what goes in beside the hidden states of a transformer."""
+    X_test, y_test = read(name, "test")
+    draws = [share_of(read(name, "train"), share, seed)[0] for seed in range(N_DRAWS)]
+    draws = draws if share < 1 else draws[:1]
+    states, score = encode(X_test, *(X for X, _ in draws)), scorer_of(name)
+    alone = make_pipeline(states, VectorScaler(), CRFTagger())
+    models = {
+        "words": make_pipeline(WordVectorizer(), CRFTagger()),
+        "softmax of states": None,
+        "states": alone,
+        "words and states": on_states(states, CRFTagger()),
+        "the same, SAPO": on_states(states, SAPOTagger(random_state=0)),
+        "and statistics": on_states(states, CRFTagger(), label_statistics=True),
+    }
+    if score is chunk_f1_score:
+        spans = on_states(states, CRFTagger(), label_statistics=True)
+        models["and spans"] = SpanTaggerCV(spans, cv=3)
+    found = {step: [] for step in models}
+    for (X, y), (step, model) in product_of(draws, models.items()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if model is None:
+                predicted = label_by_softmax(states, X, y, X_test)
+            else:
+                predicted = clone(model).fit(X, y).predict(X_test)
+        found[step].append(100 * score(y_test, predicted))
+        print(name, share, step, f"{found[step][-1]:.2f}", flush=True)
+    return {"": f"{name}, {share:.0%}", **{k: mean_and_deviation(v) for k, v in found.items()}}
+
+
+def write_states(report, rows):
+    """Write the table of scores with hidden states."""
+    head = max(rows, key=len)
+    cells = [[row.get(column, "") for column in head] for row in rows]
+    report.write("states", table(list(head), cells), machine())
+
+
 def write_speed(report, arguments, vectors_for, corpus):
     """Write the tables of time and memory."""
     quick, repeat = arguments.quick, arguments.repeat
@@ -383,6 +443,10 @@ def main():
             rows = [measure_scores(name, s, vectors_for) for name in corpora for s in shares]
             head = ["corpus, share", "words", "vectors", "both", "both, statistics", "spans"]
             report.write("scores", table(head, rows), machine())
+        if "states" in wanted and not quick and importlib.util.find_spec(PACKAGE):
+            chosen = [(name, share) for name in corpora for share in shares]
+            rows = [measure_states(*one) for one in (*chosen, ("addresses", 1.0))]
+            write_states(report, rows)
 
 
 if __name__ == "__main__":
