@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.frames import is_frame
-from skstruct.input.formats import Format, as_lists, flatten_labels, label_array
+from skstruct.input.formats import (
+    Format,
+    as_list,
+    as_lists,
+    check_count,
+    flatten_labels,
+    label_array,
+)
 from skstruct.matrices import to_offsets
 from skstruct.utils.messages import DataError, position, short_repr
 
@@ -140,11 +147,9 @@ def _no_labellings(i, item):
 
 
 def _listed(values):
-    """List of the elements of an array, series, tuple or iterator; anything else as it is."""
-    for name in ("tolist", "to_list"):
-        if hasattr(values, name):
-            return getattr(values, name)()
-    return list(values) if isinstance(values, (Iterator, tuple)) else values
+    """List as `as_list` makes it, also of a tuple."""
+    values = as_list(values)
+    return list(values) if isinstance(values, tuple) else values
 
 
 def read_annotators(y, offsets, format, weight=None):
@@ -181,12 +186,12 @@ def read_annotators(y, offsets, format, weight=None):
         rows = np.flatnonzero(every)
         given = np.arange(1), rows, np.zeros(len(rows), np.int64), [labels[row] for row in rows]
         return GivenLabels(*given, dtype, offsets)
-    if len(y) != len(offsets) - 1:
-        raise ValueError(f"X has {len(offsets) - 1} sequences, but y has labels for {len(y)}.")
+    check_count(y, len(offsets) - 1, "y")
+    y = list(map(_listed, y))
     by_annotator = {}
     for one in labellings(y, of_rows, counts):
         by_annotator.setdefault(one.annotator, []).append(one)
-    n_listed = max((len(item) for item in map(_listed, y) if isinstance(item, list)), default=0)
+    n_listed = max((len(item) for item in y if isinstance(item, list)), default=0)
     names = _names(by_annotator, n_listed)
     parts = [
         _read_one(name, by_annotator.get(name, []), offsets, format) for name in names.tolist()

@@ -359,7 +359,7 @@ def _flatten_rows(y, offsets, name, partial):
     if given and all(isinstance(label, str) for label in given):
         y = label_array(list(given))
     y = column_or_1d(y, warn=True)
-    _check_count(y, len(offsets) - 1, name)
+    check_count(y, len(offsets) - 1, name)
     labels = y.tolist()
     if y.dtype == object:
         _check_label_types(labels, offsets, partial, name)
@@ -387,11 +387,11 @@ def _flatten_sequences(y, offsets, name, partial):
 def _label_lists(y, n_sequences, name):
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise ValueError(f"{name} is {short_repr(y)}; expected a list of label sequences.")
-    y = _as_list(y.to_numpy() if is_frame(y) else y)
-    _check_count(y, n_sequences, name)
+    y = as_list(y.to_numpy() if is_frame(y) else y)
+    check_count(y, n_sequences, name)
     lists = []
     for i, sequence in enumerate(y):
-        sequence = _as_list(sequence)
+        sequence = as_list(sequence)
         if isinstance(sequence, (str, bytes)) or not isinstance(sequence, Sequence):
             raise DataError(
                 "{place}: its labels must be a list with one label for each token, got {labels}.",
@@ -456,7 +456,7 @@ def _format_to_split(X, is_read):
         return None
 
 
-def _as_list(y):
+def as_list(y):
     """List of the elements of an array, series or iterator; anything else as it is."""
     for name in ("tolist", "to_list"):
         if hasattr(y, name):
@@ -464,7 +464,7 @@ def _as_list(y):
     return list(y) if isinstance(y, Iterator) else y
 
 
-def _check_count(y, n_sequences, name):
+def check_count(y, n_sequences, name):
     if len(y) != n_sequences:
         raise ValueError(f"X has {n_sequences} sequences, but {name} has labels for {len(y)}.")
 

@@ -419,7 +419,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         Returns
         -------
         format : Format
-            As given by X.
+            Format of X.
         batch : SequenceBatch
             X, in which sequences of weight zero are empty.
         given : TrainingSet
