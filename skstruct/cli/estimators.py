@@ -20,8 +20,10 @@ TAGGERS = (
 RERANKERS = ("PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker")
 STACKED = "NBestReranker"
 SPANS, CONFORMAL = AROUND = ("SpanTaggerCV", "ConformalTagger")
+# Learns from several annotators, whose labels stand in a file each.
+OF_ANNOTATORS = "AnnotatorCRF"
 # All taggers and rerankers, and what is put together of them.
-ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, *AROUND)
+ESTIMATORS = (*TAGGERS, *RERANKERS, STACKED, *AROUND, OF_ANNOTATORS)
 # The part of each of the latter that is a tagger.
 TAGGER_OF = {STACKED: "tagger__", **dict.fromkeys(AROUND, "estimator__")}
 

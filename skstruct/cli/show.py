@@ -99,6 +99,7 @@ def _described(model, n_top, labels):
             param_hint="--label",
         )
     lines.append(f"{len(classes)} labels: {' '.join(classes)}")
+    lines += _confusions(model.estimator, classes)
     for label, weights in zip(classes, coef.T, strict=True):
         if n_top and (not labels or label in labels):
             lines += ["", *_extremes(label, weights, names, n_top)]
@@ -113,6 +114,17 @@ def _thresholds(estimator):
         return [f"threshold: {estimator.best_threshold_:.4g}"]
     pairs = zip(estimator.kinds_, estimator.thresholds_, strict=True)
     return [f"threshold of {kind}: {threshold:.4g}" for kind, threshold in pairs]
+
+
+def _confusions(estimator, classes):
+    """Lines on the annotators of an `AnnotatorCRF`: what each confuses most."""
+    annotators, lines = getattr(estimator, "annotators_", ()), []
+    for name, confusion in zip(annotators, getattr(estimator, "confusion_", ()), strict=True):
+        off = np.where(np.eye(len(classes), dtype=bool), 0, confusion)
+        found = [np.unravel_index(i, off.shape) for i in np.argsort(-off, axis=None, kind="stable")]
+        worst = ", ".join(f"{classes[j]} as {classes[k]} {off[j, k]:.0%}" for j, k in found[:3])
+        lines.append(f"annotator {name}: labels {worst}")
+    return lines
 
 
 def _parameters(estimator):

@@ -12,11 +12,18 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
 
 import skstruct
+from skstruct.cli.annotators import (
+    bring_together,
+    describe_annotators,
+    flat_labels,
+    write_consensus,
+)
 from skstruct.cli.answers import baselines_of, check_kind, inputs_of
 from skstruct.cli.estimators import (
     AROUND,
     CONFORMAL,
     ESTIMATORS,
+    OF_ANNOTATORS,
     RERANKERS,
     SPANS,
     STACKED,
@@ -135,6 +142,12 @@ _CHECKED = 200
     type=click.Choice(SCHEMES),
     help="Scheme to convert the labels into before training.",
 )
+@click.option(
+    "--consensus",
+    type=NewFile(),
+    help="With AnnotatorCRF: file for the sequences that were learnt from, with the most probable "
+    "labels by all annotators and the model: columns, or JSON lines for a name in .jsonl.",
+)
 @jobs_option("Threads to train with; processes for --cv. -1: all processors.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 @layout_options
@@ -155,6 +168,10 @@ def train(**options):
     tagger, by default CRFTagger. With -f label_statistics=true, features tell what labels a word
     has in other sentences. Where chunks are rare, both together find many more.
 
+    AnnotatorCRF learns from annotators who contradict each other. Each of FILES is the work of one,
+    named as the file is. Sequences are the same if they have the same tokens; an annotator need not
+    have labelled all. With --cv, the score counts the labels of each annotator as right.
+
     \b
     Examples:
       skstruct train train.txt -m chunker.skops
@@ -166,6 +183,7 @@ def train(**options):
       skstruct train train.txt -m names.skops -e SpanTaggerCV -f label_statistics=true
       skstruct train train.txt -m names.skops -e ConformalTagger -p alpha=0.1
       skstruct train train.txt -m names.skops -e SpanTaggerCV -p estimator=SAPOTagger -p cv=3
+      skstruct train ann.txt bob.txt eve.txt -m names.skops -e AnnotatorCRF --consensus all.txt
       skstruct train en-train.conllu -m pos.skops --columns form --label upos
       skstruct train train.txt -m model.skops -t template.txt
       skstruct train train.txt -m words.skops --scheme BMES --repair conlleval
@@ -183,6 +201,14 @@ def train(**options):
         sequences = _in_scheme(sequences, plan)
         if plan.features == "auto" and isinstance(sequences[0].X[0], dict):
             vectorizer = None
+        if plan.estimator == OF_ANNOTATORS:
+            if getattr(vectorizer, "label_statistics", False):
+                raise click.UsageError(
+                    "-f label_statistics needs one labelling of each sequence: train on what "
+                    "--consensus writes."
+                )
+            sequences = bring_together(sequences, plan.files)
+            plan.log.say(f"{len(sequences):,} different sequences of {len(plan.files)} annotators")
     model = Model(estimator, vectorizer)
     if plan.cv:
         _cross_validate(plan, model, sequences)
@@ -206,8 +232,13 @@ def _check_options(plan):
     ):
         if given and plan.reranks:
             raise click.UsageError(f"{option} is for taggers, not for {plan.estimator}.")
+    if plan.consensus is not None and (plan.estimator != OF_ANNOTATORS or plan.model is None):
+        raise click.UsageError("--consensus is for -e AnnotatorCRF with -m.")
+    if plan.consensus is not None and plan.consensus == plan.model:
+        raise click.UsageError("-m and --consensus name the same file.")
     read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
     require_other_files([plan.model], read, "-m")
+    require_other_files([plan.consensus], read, "--consensus")
     if plan.cv:
         with standard_output():
             pass  # an error if it is closed, before the work
@@ -307,7 +338,7 @@ def _fit_tagger(plan, model, sequences):
     with errors_name_lines(held_out):
         held_out, _ = convert_sequences(held_out, plan.source, plan.repair, plan.to_scheme)
     (X, y), (X_val, y_val) = (_X_y(model, part) for part in (sequences, held_out))
-    y_val = _like(y, y_val)
+    y_val = _like(_labels_of(plan, sequences), y_val)
     if plan.estimator in AROUND:
         model = _fit_around(plan, model, sequences)
         X_val = model.vectorizer.transform(X_val) if vectorizer is not None and held_out else X_val
@@ -318,11 +349,14 @@ def _fit_tagger(plan, model, sequences):
             with errors_name_lines(held_out):
                 X_val = vectorizer.transform(X_val) if held_out else X_val
             plan.log.report(f"{X.n_features:,} features by {type(vectorizer).__name__}")
-        # A reranker on top of a tagger has no epochs at which to score.
-        is_watched = held_out and plan.estimator != STACKED
+        # A reranker on top of a tagger has no epochs at which to score, and annotators none that
+        # labels which are right could stop.
+        is_watched = held_out and plan.estimator not in (STACKED, OF_ANNOTATORS)
         validation = {"X_val": X_val, "y_val": y_val} if is_watched else {}
         with errors_name_lines(sequences, held_out), _progress(plan, estimator):
             estimator.fit(X, y, **validation)
+        if plan.estimator == OF_ANNOTATORS:
+            y = _agree(plan, estimator, X, sequences)
         if plan.estimator != STACKED:
             for doubt in check_fit(estimator, X[:_CHECKED], y[:_CHECKED]):
                 warnings.warn(doubt, stacklevel=2)
@@ -335,6 +369,25 @@ def _fit_tagger(plan, model, sequences):
             found = ", ".join(f"{name} {value:.4f}" for name, value in measures.items())
             plan.log.report(f"Validation set: {found}")
     return model
+
+
+def _labels_of(plan, sequences):
+    """Labels of sequences; of several annotators, all of theirs."""
+    if plan.estimator == OF_ANNOTATORS:
+        return flat_labels(sequences)
+    return [sequence.y for sequence in sequences]
+
+
+def _agree(plan, estimator, X, sequences):
+    """Most probable labels by annotators and model; the log holds each annotator against them."""
+    consensus, proba = estimator.consensus(X, [sequence.y for sequence in sequences])
+    for line in describe_annotators(sequences, consensus):
+        plan.log.report(line)
+    if plan.consensus is not None:
+        answers = consensus, proba, estimator.classes_
+        write_consensus(plan.consensus, plan.layout, sequences, *answers)
+        plan.log.report(f"Wrote {plan.consensus}")
+    return list(consensus)
 
 
 def _fit_around(plan, model, sequences):
@@ -365,6 +418,8 @@ def _scorer(plan, y):
     """Name of the scores of folds, and their scorer; None for the estimator's own."""
     if plan.reranks:
         return "accuracy" if isinstance(y[0], int) else "negative mean cost", None
+    if plan.estimator == OF_ANNOTATORS:
+        return "agreement", None
     reading = reading_of(plan.to_scheme or plan.scheme, y)
     if reading is None:
         return "token_accuracy", token_accuracy_scorer

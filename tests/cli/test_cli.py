@@ -121,8 +121,7 @@ def test_every_estimator_has_its_name_in_the_command():
     from skstruct.cli.estimators import ESTIMATORS
 
     public = {name for name in skstruct.__all__ if hasattr(getattr(skstruct, name), "predict")}
-    # Files of the command have one column of labels.
-    assert set(ESTIMATORS) == public - {"AnnotatorCRF"}
+    assert set(ESTIMATORS) == public
 
 
 @pytest.mark.parametrize(
