@@ -73,6 +73,11 @@ def share_process():
     _shares = True
 
 
+def is_quick():
+    """Return True in a quick run."""
+    return _shares
+
+
 def run_child(module, *arguments, timeout=None, alone=False):
     """Run a module of this package in a fresh process; return the JSON of its last line.
 

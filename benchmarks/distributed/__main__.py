@@ -31,8 +31,8 @@ from benchmarks.distributed.driver import report_memory
 from benchmarks.distributed.partitions import report_evaluations, report_mixing
 from benchmarks.distributed.workers import report_seconds, report_start
 
-PARTITIONS, QUICK_PARTITIONS = (2, 8, 64), (2, 4)
-SHARDS, QUICK_SHARDS = (2, 4, 8, 64), (2, 4)
+PARTITIONS, QUICK_PARTITIONS = (2, 8, 64), (2,)
+SHARDS, QUICK_SHARDS = (2, 4, 8, 64), (2,)
 PARTS = ("evaluations", "mixing", "seconds", "start", "memory")
 
 
