@@ -205,7 +205,7 @@ def as_batches(task, parts):
         batches = {name: vectorizer.transform(X) for name, (X, _) in parts.items()}
     else:
         batches = {name: SequenceBatch.from_sequences(X) for name, (X, _) in parts.items()}
-    rank, _ = by_appearance(as_rows(batches["train"].X), batches["train"].n_features)
+    rank = by_appearance(as_rows(batches["train"].X), batches["train"].n_features)
     order = np.argsort(rank)
     return {
         name: Split(SequenceBatch(batch.X[:, order], batch.offsets), as_objects(parts[name][1]))

@@ -51,13 +51,6 @@ def moved(placed, rank):
     )
 
 
-def renumbered(rows, rank):
-    """Rows whose features have new numbers, ``rank[f]`` for ``f``."""
-    if rows.placed:
-        return BlockRows(renumbered(rows.tokens, rank), moved(rows.placed, rank))
-    return read_only(rows._replace(indices=rank[rows.indices]))
-
-
 def without_blocks(rows):
     """Rows, with the columns of blocks as sparse ones."""
     if not rows.placed:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.rows import renumbered
 from skstruct.decoding import best_labels
 from skstruct.matrices import read_only
 from skstruct.utils.messages import REMEDY, logger, overflowed, say
@@ -89,7 +88,6 @@ class Monitor:
         self._remedy = getattr(estimator, "_remedy", REMEDY)
         self._tasks, self._told = tasks, None
         self.history, self.best, self.best_entry = {}, None, -1
-        self._rank, self._in_order = None, None
         self._highest, self._since = -np.inf, 0
         self.watch(stopping)
         self.start_clock()
@@ -187,13 +185,6 @@ class Monitor:
         if self.validation_set is not None:
             self.validation_set = self.validation_set.without_blocks()
 
-    def renumber_features(self, rank):
-        """Renumber the features as the solver does: feature ``f`` becomes ``rank[f]``."""
-        self._rank = rank
-        data = self.validation_set
-        if data is not None:
-            self.validation_set = data._replace(rows=renumbered(data.rows, rank))
-
     # History
 
     def start_clock(self):
@@ -261,7 +252,7 @@ class Monitor:
         attributes, on_epoch = map(self._functions.get, ("attributes", "on_epoch"))
 
         def learnt():
-            found = self._sorted(weights())
+            found = weights()
             return found if attributes is None else attributes(found)
 
         stop = self.report(learnt) or stop
@@ -296,22 +287,10 @@ class Monitor:
 
     def _score_of(self, chain):
         data = self.validation_set
-        if self._score is None:
-            options = self._on_prediction, self._codes_of_y
-            return token_accuracy(chain, data, self._stopping.n_jobs, *options)
-        if self._in_order is None:
-            # Features are numbered as by the estimator, in the same set at every epoch.
-            if self._rank is not None:
-                source = np.argsort(self._rank).astype(np.int32)
-                data = data._replace(rows=renumbered(data.rows, source))
-            self._in_order = data
-        return self._score(self._sorted(chain), self._in_order)
-
-    def _sorted(self, chain):
-        """Weights in the order of the features of the estimator."""
-        if self._rank is None:
-            return chain
-        return chain._replace(weights=chain.weights[self._rank])
+        if self._score is not None:
+            return self._score(chain, data)
+        options = self._on_prediction, self._codes_of_y
+        return token_accuracy(chain, data, self._stopping.n_jobs, *options)
 
     # Messages and callbacks
 

@@ -11,7 +11,7 @@ from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import with_growing_edges
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
-from skstruct.chain.scores import Rows, add_cost, path_score
+from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.ties import first_largest
 from skstruct.compiled.jit import jit
 from skstruct.compiled.rows import sort_rows
@@ -199,15 +199,14 @@ class OnlineLearner:
     def fit(self, training_set, start, monitor):
         """Learn for up to `max_iter` epochs; takes and returns what a solver does."""
         random_state = check_random_state(self.settings.random_state)
-        rank, training_set = _in_order_of_appearance(training_set, self._model.n_features)
-        monitor.renumber_features(rank)
+        # Neighbours in the text become neighbours in memory. Others need not know.
+        rank = by_appearance(training_set.rows.sets()[0], self._model.n_features)
         training_set = monitor.hold_out(training_set, random_state)
+        training_set = training_set._replace(rows=renumbered(training_set.rows, rank))
         state = self.new_state(training_set, start)
         if start is not None:
             reorder(state.chain.weights, np.argsort(rank).astype(rank.dtype))
-        solution = self.run_epochs(_Epochs(self, training_set, state, random_state), monitor)
-        reorder(solution.chain.weights, rank)
-        return solution
+        return self.run_epochs(_Epochs(self, training_set, state, random_state, rank), monitor)
 
     def run_epochs(self, epochs, monitor):
         """Run epochs until the learner has converged, or for as many as there may be.
@@ -412,10 +411,13 @@ class OnlineLearner:
 
 
 class _Epochs:
-    """Epochs over a training set in one process, in shards that learn side by side or without."""
+    """Epochs over a training set in one process, in shards that learn side by side or without.
 
-    def __init__(self, learner, training_set, state, random_state):
-        self._learner, self._training_set = learner, training_set
+    Its features are numbered by ``rank``.
+    """
+
+    def __init__(self, learner, training_set, state, random_state, rank):
+        self._learner, self._training_set, self._rank = learner, training_set, rank
         self._random_state, self._n_jobs = random_state, learner.settings.n_jobs
         self.n_sequences = len(training_set.offsets) - 1
         counting = training_set.counting()
@@ -430,11 +432,13 @@ class _Epochs:
         self._learner.run_epoch(*data, self._mixture)
 
     def chain(self, overwrite=False):
-        """Return the weights that predict."""
-        return averaged(self._state, overwrite=overwrite and self._mixture is None)
+        """Return the weights that predict, in the order of the estimator's features."""
+        chain = averaged(self._state, overwrite=overwrite and self._mixture is None)
+        reorder(chain.weights, self._rank)
+        return chain
 
     def accuracy(self):
-        return token_accuracy(self.chain(), self._training_set, self._n_jobs)
+        return token_accuracy(averaged(self._state), self._training_set, self._n_jobs)
 
 
 def _minus_log_loss(history):
@@ -468,32 +472,25 @@ def note_epoch(monitor, number, result, n_labelled, progress, notes):
     )
 
 
-def _in_order_of_appearance(training_set, n_features):
-    """Renumber the features in the order in which the learner meets them; return their ranks."""
-    given = training_set.rows
-    rank, first = by_appearance(given.sets()[0], n_features)
-    # Columns of blocks are in no row: they come last, side by side as before.
-    tokens = given.tokens if given.placed else given
-    rows = read_only(tokens._replace(**first._asdict()))
-    if given.placed:
-        rows = BlockRows(rows, moved(given.placed, rank))
-    return rank, training_set._replace(rows=rows)
-
-
 def by_appearance(rows, n_features):
-    """Rank features by first appearance; return the ranks, and the rows with ranks for features.
-
-    The ranks of a row are sorted. Features that do not appear come last.
-    """
+    """Rank features by first appearance; those that do not appear come last."""
     n, first = 0, np.full(n_features, len(rows.indices))
     for features in pieces(rows.indices):
         np.minimum.at(first, features, np.arange(n, n + len(features)))
         n += len(features)
     rank = np.empty(n_features, np.int32)
     rank[np.argsort(first, kind="stable")] = np.arange(n_features, dtype=np.int32)
-    indices, data = rank[rows.indices], rows.data.copy()
-    sort_rows(rows.indptr.copy(), indices, data)
-    return rank, Rows(rows.indptr, indices, data)
+    return rank
+
+
+def renumbered(rows, rank):
+    """Rows whose features are numbered by rank; those of a token are sorted."""
+    tokens = rows.tokens if rows.placed else rows
+    indices, data = rank[tokens.indices], tokens.data.copy()
+    sort_rows(tokens.indptr.copy(), indices, data)
+    tokens = read_only(tokens._replace(indices=indices, data=data))
+    # Columns of blocks are in no row: they come last, side by side as before.
+    return BlockRows(tokens, moved(rows.placed, rank)) if rows.placed else tokens
 
 
 def reorder(weights, source):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from skstruct.chain.scores import Rows
-from skstruct.learning.online import by_appearance, reorder
+from skstruct.learning.online import by_appearance, renumbered, reorder
 
 N_FEATURES = 12
 
@@ -22,7 +22,8 @@ def test_ranks_are_those_of_first_appearance(tokens, with_values):
     rows = as_rows(tokens, with_values)
     met = list(dict.fromkeys(f for token in tokens for f in token))
     expected = [*met, *(f for f in range(N_FEATURES) if f not in met)]
-    rank, found = by_appearance(rows, N_FEATURES)
+    rank = by_appearance(rows, N_FEATURES)
+    found = renumbered(rows, rank)
     assert_array_equal(np.argsort(rank), expected)
     for t, token in enumerate(tokens):
         row = slice(found.indptr[t], found.indptr[t + 1])
