@@ -121,7 +121,7 @@ def scored(model, X, y, groups=None):
         truths.append(truth)
     fitted = find_tagger(model)
     X = fitted.transform(X)
-    *_, places, probabilities = fitted.tagger._probable_spans(X, FLOORS[0])
+    *_, places, probabilities = fitted.tagger._search_spans(X, least=FLOORS[0])
     sets = np.zeros((len(y), MOST_LABELLINGS))
     for row, some in zip(sets, fitted.tagger.predict_nbest(X, MOST_LABELLINGS), strict=True):
         row[: len(some)] = [one.probability for one in some]

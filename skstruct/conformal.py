@@ -430,7 +430,7 @@ class ConformalTagger(AroundTagger):
         probabilities, left = {}, np.arange(len(names))
         for floor in FLOORS:
             some = _safe_indexing(X, left)
-            batch, _, types, places, p = fitted.tagger._probable_spans(some, floor)
+            batch, _, types, places, p = fitted.tagger._search_spans(some, least=floor)
             _check_lengths(batch.lengths, [names[i] for i in left], numbers[left])
             sequence = left[places[:, 1]].tolist()
             kinds = [str(types[kind]) for kind in places[:, 4]]
@@ -499,7 +499,7 @@ class ConformalTagger(AroundTagger):
         fitted = find_tagger(self.estimator_)
         # The chunk that the threshold was taken from is a candidate itself.
         least = np.nextafter(self.thresholds_.min(), 0)
-        batch, _, types, places, p = fitted.tagger._probable_spans(fitted.transform(X), least)
+        batch, _, types, places, p = fitted.tagger._search_spans(fitted.transform(X), least=least)
         kinds = [str(types[kind]) for kind in places[:, 4]]
         kept = np.flatnonzero(p >= self._bounds(X, places[:, 1], kinds))
         result = np.fromiter(([] for _ in range(len(batch))), object, len(batch))

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.rows import scored
 from skstruct.chain.beam import n_possible
 from skstruct.chain.dense import Dense
 from skstruct.chain.listed import Leaving, Listed, collect_transitions, with_edges
@@ -84,8 +83,8 @@ def best_labels(rows, offsets, chain, n_jobs):
 
     Parameters
     ----------
-    rows : Rows, TransitionRows or BlockRows
-        The tokens.
+    rows : Rows or TransitionRows
+        The tokens, with scores in place of blocks (`skstruct.blocks.rows.scored`).
     offsets : ndarray of shape (n_sequences + 1,)
         Row number at which each sequence starts.
     chain : Chain, TransitionChain or SecondOrderChain
@@ -97,7 +96,6 @@ def best_labels(rows, offsets, chain, n_jobs):
     -------
     codes : ndarray of shape (n_rows,), dtype int32
     """
-    rows, chain = scored(rows, chain)
     codes, chain = np.empty(offsets[-1], np.int32), with_list(chain, "best")
 
     def decode(_, first, last):
@@ -170,7 +168,6 @@ def nbest_labels(rows, offsets, chain, search, n_jobs):
     counts : ndarray of shape (n_sequences,)
         Number of labellings found for each sequence; the rest of the arrays is undefined.
     """
-    rows, chain = scored(rows, chain)
     n_sequences = len(offsets) - 1
     length = longest(offsets, 0, n_sequences)
     n_best = n_possible(length, chain.transition.shape[0], search.n_best)
@@ -201,7 +198,6 @@ def marginals(rows, offsets, chain, n_jobs, *, forbids):
     marginals : ndarray of shape (n_rows, n_labels)
     log_partition : ndarray of shape (n_sequences,)
     """
-    rows, chain = scored(rows, chain)
     n_labels, chain = len(chain.transition), with_list(chain, "sums")
     factors = chain_factors(chain)
     factors = factors._replace(forbids=factors.forbids or forbids)
@@ -243,7 +239,6 @@ def probable_spans(
     probabilities : ndarray of shape (n_spans,)
     log_partition : ndarray of shape (n_sequences,)
     """
-    rows, chain = scored(rows, chain)
     possible = chain.transition > -np.inf
     opens, closes = (part[:-1, :-1] & possible for part in (reading.opens, reading.closes))
     chain = with_list(chain, "sums")

@@ -369,7 +369,7 @@ class SpanTaggerCV(AroundTagger):
         check_is_fitted(self)
         fitted = find_tagger(self.estimator_)
         tagger, threshold = fitted.tagger, self.best_threshold_
-        found = tagger._chosen_spans(fitted.transform(X), [threshold])
+        found = tagger._search_spans(fitted.transform(X), least=threshold, thresholds=[threshold])
         batch, format, types, places, _ = found
         if isinstance(types[0], str):
             labels = [[OUTSIDE] * length for length in batch.lengths.tolist()]
@@ -446,7 +446,9 @@ def _count_fold(number, estimator, data, split, thresholds, scheme, keep):
         estimator.fit(_safe_indexing(X, train), _safe_indexing(y, train), **of_train)
     fitted = find_tagger(estimator)
     X_test = fitted.transform(_safe_indexing(X, test))
-    *_, types, places, _ = fitted.tagger._chosen_spans(X_test, thresholds)
+    *_, types, places, _ = fitted.tagger._search_spans(
+        X_test, least=thresholds[0], thresholds=thresholds
+    )
     true = {
         (i, *chunk)
         for i, sequence in enumerate(test)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skstruct.blocks.rows import scored
 from skstruct.chain.dense import Chain
 from skstruct.compiled.rows import dot
 from skstruct.dask.shard import own_arrays
@@ -252,5 +253,6 @@ def _changes(state, before):
 def count_right(training_set, chain, _):
     """Number of labelled tokens that a chain labels correctly."""
     training_set = own_arrays(training_set).effective()
-    predicted = best_labels(training_set.rows, training_set.offsets, read_only(chain), 1)
+    rows, chain = scored(training_set.rows, read_only(chain))
+    predicted = best_labels(rows, training_set.offsets, chain, 1)
     return int(np.count_nonzero(predicted == training_set.labels))

@@ -38,7 +38,7 @@ class FeatureInput:
     def _vectorize(self, X, *, reset):
         if reset:
             self.vectorizer_ = SequenceVectorizer()
-            return self.vectorizer_.fit_transform(X)
+            return self.vectorizer_._fit(X)
         if not hasattr(self, "vectorizer_"):
             raise ValueError(
                 f"X has feature dicts or attribute strings, but this {type(self).__name__} was "

@@ -313,20 +313,8 @@ def solve(training_set, model, settings, start, monitor):
 
 def build_objective(training_set, model, settings):
     """Objective of a training set, with the weights and the penalty of the settings."""
-    return CRFObjective(
-        training_set,
-        model.n_features,
-        model.n_labels,
-        model.n_transition_features or 0,
-        l2=settings.l2,
-        min_freq=settings.min_freq,
-        all_possible_states=settings.all_possible_states,
-        all_possible_transitions=settings.all_possible_transitions,
-        fit_intercept=settings.fit_intercept,
-        possible=model.possible,
-        order=model.order,
-        cost=model.cost,
-    )
+    names = "l2", "min_freq", "all_possible_states", "all_possible_transitions", "fit_intercept"
+    return CRFObjective(training_set, model, **{name: getattr(settings, name) for name in names})
 
 
 def minimize(objective, settings, start, monitor, run=None):

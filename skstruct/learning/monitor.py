@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skstruct.blocks.rows import scored
 from skstruct.decoding import best_labels
 from skstruct.matrices import read_only
 from skstruct.utils.messages import REMEDY, logger, overflowed, say
@@ -179,11 +180,6 @@ class Monitor:
             labels = self._codes_of_y[self.validation_set.labels]
             self.validation_set = self.validation_set._replace(labels=labels)
         return training_set.take(kept)
-
-    def without_blocks(self):
-        """Give the held-out set sparse columns in place of blocks, as the solver has them."""
-        if self.validation_set is not None:
-            self.validation_set = self.validation_set.without_blocks()
 
     # History
 
@@ -375,7 +371,8 @@ def token_accuracy(chain, data, n_jobs, on_prediction=None, codes_of_y=None):
     -------
     accuracy : float
     """
-    predicted = best_labels(data.rows, data.offsets, read_only(chain), n_jobs)
+    rows, chain = scored(data.rows, read_only(chain))
+    predicted = best_labels(rows, data.offsets, chain, n_jobs)
     if on_prediction is not None:
         on_prediction(predicted)
     if codes_of_y is not None:

@@ -9,7 +9,6 @@ from skstruct.chain.dense import Chain
 from skstruct.chain.kinds import kind_of
 from skstruct.compiled.rows import add_scaled, dot
 from skstruct.input.constraints import WEIGHTS, Constraint, forbid
-from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import DualFreeAscent, new_memory
 from skstruct.learning.layout import (
@@ -160,10 +159,9 @@ class CRFObjective(Objective):
         Sequences with a positive weight. Unknown labels are negative: the likelihood is then that
         of all labellings that agree with the known ones, and only labelled tokens count as
         observed.
-    n_features, n_labels : int
-        Size of the model.
-    n_transition_features : int, default=0
-        Number of transition features, if the rows of the training set have them.
+    model : Model
+        Size of the model. Labellings that its constraint rules out have probability zero; weights
+        that would be minus infinity are pinned. Its costs are added to the scores of labels.
     l2 : float
         Strength of the penalty.
     min_freq : float
@@ -174,13 +172,6 @@ class CRFObjective(Objective):
         for transitions, also their combinations with features.
     fit_intercept : bool
         True if the model has biases.
-    possible : Constraint, default=None
-        Allowed transitions, first and last labels. Other labellings have probability zero; weights
-        that would be minus infinity are pinned.
-    order : int, default=1
-        2 for weights of label triples, besides pairs.
-    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
-        Added to the scores of labels, as of `Likelihood`.
 
     Attributes
     ----------
@@ -191,21 +182,17 @@ class CRFObjective(Objective):
     def __init__(
         self,
         training_set,
-        n_features,
-        n_labels,
-        n_transition_features=0,
+        model,
         *,
         l2,
         min_freq=0,
         all_possible_states=False,
         all_possible_transitions=False,
         fit_intercept=True,
-        possible=None,
-        order=1,
-        cost=NO_COST,
     ):
         self.offsets, self.labels = training_set.offsets, training_set.labels
         self.sample_weight = training_set.sample_weight
+        n_features, n_labels, n_transition_features, possible, order, cost = model
         self.n_features = n_features
         # Weight of each token.
         weight = np.repeat(self.sample_weight, np.diff(self.offsets)) if min_freq > 0 else None

@@ -11,7 +11,7 @@ from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
 from skstruct.chain.listed import with_growing_edges
 from skstruct.chain.protocol import add_edge, factors_of, finish, state_of
-from skstruct.chain.scores import add_cost, path_score
+from skstruct.chain.scores import Rows, add_cost, path_score
 from skstruct.chain.ties import first_largest
 from skstruct.compiled.jit import jit
 from skstruct.compiled.rows import sort_rows
@@ -485,12 +485,13 @@ def by_appearance(rows, n_features):
 
 def renumbered(rows, rank):
     """Rows whose features are numbered by rank; those of a token are sorted."""
-    tokens = rows.tokens if rows.placed else rows
-    indices, data = rank[tokens.indices], tokens.data.copy()
-    sort_rows(tokens.indptr.copy(), indices, data)
-    tokens = read_only(tokens._replace(indices=indices, data=data))
-    # Columns of blocks are in no row: they come last, side by side as before.
-    return BlockRows(tokens, moved(rows.placed, rank)) if rows.placed else tokens
+    if rows.placed:
+        # Columns of blocks are in no row: they come last, side by side as before.
+        return BlockRows(renumbered(rows.tokens, rank), moved(rows.placed, rank))
+    first, *more = rows.sets()
+    indices, data = rank[first.indices], first.data.copy()
+    sort_rows(first.indptr.copy(), indices, data)
+    return read_only(type(rows)(*Rows(first.indptr, indices, data), *more))
 
 
 def reorder(weights, source):

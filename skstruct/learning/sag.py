@@ -152,9 +152,8 @@ class StochasticAverageGradient(SequenceLearner):
 
 def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
-    training_set = training_set.effective()
-    options = {"start": start, "possible": model.possible}
-    return run_epochs(StochasticAverageGradient, training_set, model, settings, monitor, **options)
+    data = training_set.effective(), model, settings, monitor
+    return run_epochs(StochasticAverageGradient, *data, start=start)
 
 
 class AverageGradient(NamedTuple):

@@ -90,13 +90,10 @@ def solve(training_set, model, settings, start, monitor):
     _check_memory(training_set, model, settings)
     dual = CRFDual(
         training_set,
-        model.n_features,
-        model.n_labels,
+        model,
         l2=settings.l2,
         fit_intercept=settings.fit_intercept,
         dtype=storage_dtype(settings.tol),
-        possible=model.possible,
-        cost=model.cost,
     )
     offsets = training_set.offsets
     # Free it: the dual has a renumbered copy.

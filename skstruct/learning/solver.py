@@ -54,19 +54,17 @@ class Model(NamedTuple):
 
     @property
     def kind(self):
+        """Class of the weights; None if there is no such chain."""
         return kind_of(self.order, 1 + self.has_transition_features)
-
-    def _more_shapes(self):
-        return self.kind.more_shapes(self.n_labels, self.n_transition_features)
 
     def zero_chain(self):
         """Weights of zero, minus infinity for labellings that are impossible."""
-        k = self.n_labels
-        chain = Chain(np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k)))
-        for name, shape in self._more_shapes().items():
-            of_features = name in self.kind.of_features
-            more = zero_transition_weights(shape[0], k) if of_features else np.zeros(shape)
-            chain = self.kind(*chain, more)
+        k, kind = self.n_labels, self.kind
+        parts = [np.zeros((self.n_features, k)), np.zeros((k, k)), *np.zeros((3, k))]
+        for name, shape in kind.more_shapes(k, self.n_transition_features).items():
+            of_features = name in kind.of_features
+            parts.append(zero_transition_weights(shape[0], k) if of_features else np.zeros(shape))
+        chain = kind(*parts)
         return chain if self.possible is None else forbid(chain, self.possible)
 
 

@@ -72,7 +72,7 @@ def run_epochs(kind, training_set, model, settings, monitor, **options):
     """
     random_state, tol = check_random_state(settings.random_state), settings.tol
     options |= {"l2": settings.l2, "fit_intercept": settings.fit_intercept}
-    learner = kind(training_set, model.n_features, model.n_labels, **options)
+    learner = kind(training_set, model, **options)
     evaluation = _Evaluation(training_set, model, settings)
     complaint, value, last = None, math.inf, -_WAIT_AT_LEAST
     monitor.start_clock()
@@ -119,13 +119,11 @@ class _Evaluation:
     def __init__(self, training_set, model, settings):
         self._objective = CRFObjective(
             training_set,
-            model.n_features,
-            model.n_labels,
+            model._replace(cost=NO_COST),
             l2=settings.l2,
             fit_intercept=settings.fit_intercept,
             all_possible_states=True,
             all_possible_transitions=True,
-            possible=model.possible,
         )
         self._gradient = np.empty(self._objective.size)
         self.n_weights = self._objective.n_weights
@@ -160,16 +158,12 @@ class SequenceLearner:
     ----------
     training_set : TrainingSet
         Sequences with at least one token and a positive weight.
-    n_features, n_labels : int
-        Size of the model.
+    model : Model
+        Size of the model, the constraint, and costs that are added to the scores of labels.
     l2 : float
         Strength of the penalty.
     fit_intercept : bool
         True if the model has biases.
-    possible : Constraint, default=None
-        Allowed transitions, first and last labels.
-    cost : ndarray of shape (n_labels, n_labels) or (0, 0), default=NO_COST
-        Added to the scores of labels, by the gold label of the token.
 
     Attributes
     ----------
@@ -179,14 +173,12 @@ class SequenceLearner:
         Number of updates, and of calls that computed marginals or log-partitions of a sequence.
     """
 
-    def __init__(
-        self, training_set, n_features, n_labels, *, l2, fit_intercept, possible=None, cost=NO_COST
-    ):
+    def __init__(self, training_set, model: Model, *, l2, fit_intercept):
         rows, offsets, labels, weight, *_ = training_set
         first, *_ = rows.sets()
         # Features that first appear next to each other are then neighbours in memory, so reading
         # their weights causes fewer cache misses.
-        self._rank, indices, *distinct = number_features(first, offsets, n_features)
+        self._rank, indices, *distinct = number_features(first, offsets, model.n_features)
         self._distinct = Distinct(*distinct)
         vectors = vectors_of(rows)
         self._problem = Problem(
@@ -196,10 +188,10 @@ class SequenceLearner:
             weight,
             float(l2),
             fit_intercept,
-            cost,
+            model.cost,
             vectors._replace(columns=read_only(self._rank[vectors.columns])),
         )
-        self._model = Model(n_features, n_labels, possible=possible)
+        self._model = model
         self.n_sequences = len(training_set.sample_weight)
         self.n_updates = self.n_oracle_calls = 0
 

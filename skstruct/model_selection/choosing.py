@@ -105,7 +105,7 @@ def choose_sequences(estimator, X, n, *, strategy="spans", diverse=True, random_
 
 
 def _by_spans(tagger, batch):
-    _, _, _, places, p = tagger._probable_spans(batch, _LEAST)
+    _, _, _, places, p = tagger._search_spans(batch, least=_LEAST)
     wrong = np.bincount(places[:, 1], np.minimum(p, np.maximum(1 - p, 0)), minlength=len(batch))
     return wrong / np.maximum(batch.lengths, 1)
 

@@ -172,7 +172,7 @@ class AnnotatorCRF(BaseTagger):
         "confusion_": Array(np.float64, ("annotators_", LABELS, LABELS), least=0),
     }
     _complete = (*BaseTagger._complete, *_stored)
-    _learns_blocks = _learns_transition_features = True
+    _learns_transition_features = True
     # What the base reads of all taggers.
     class_weight, warm_start = None, False
 

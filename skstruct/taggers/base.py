@@ -86,8 +86,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     - ``_learns_partial_labels()``: True if labels may be None. False.
     - ``_learns_transition_features``: True if transitions may have features. False.
     - ``_learns_token_weights``: True if tokens may have weights. False.
-    - ``_learns_blocks``: True if ``solve`` takes vectors in blocks (`skstruct.blocks`). False: it
-      gets them as sparse columns.
     - ``_keep(solution)``: keep what was learned. Sets the weights, ``n_iter_`` and ``history_``.
 
     `fit` calls ``_check_params``, ``_solver``, reads X and y, which sets ``classes_`` and
@@ -148,8 +146,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     _complete = ALWAYS_LEARNT
     _derived_state = (DERIVED,)
     _learns_token_weights = False
-    # True if the solver takes blocks of vectors; others get sparse columns.
-    _learns_blocks = False
 
     def fit(
         self,
@@ -288,9 +284,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         """
         solve, settings = self._solver()
         scale = advise_scaling(data[0].rows, getattr(self, "feature_names_in_", None))
-        if not self._learns_blocks:
-            data.append(data.pop().without_blocks())
-            monitor.without_blocks()
         solution = solve(data.pop(), model, settings, start, monitor)
         check_chain(solution.chain, model.possible, solution.n_iter)
         return solution._replace(scale=scale)

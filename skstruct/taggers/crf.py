@@ -284,8 +284,6 @@ class CRFTagger(OnlineTagger):
         "_reason": Choice("bound", "gain", "monitor", "settled", "max_iter", None),
     }
 
-    _learns_blocks = True
-
     def __init__(
         self,
         *,

@@ -198,7 +198,6 @@ class CRFTaggerCV(BaseTagger):
     }
 
     _learns_transition_features = True
-    _learns_blocks = True
 
     def __init__(
         self,

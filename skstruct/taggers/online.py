@@ -155,7 +155,7 @@ class OnlineTagger(BaseTagger):
         "scoring": SCORING,
     }
 
-    _learns_transition_features = _learns_blocks = True
+    _learns_transition_features = True
 
     _state = None
     _stored = {"_state": Maybe(LearnerState())}

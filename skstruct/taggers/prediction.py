@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.blocks.rows import scored
 from skstruct.chain.dense import Chain
-from skstruct.chain.kinds import KINDS
+from skstruct.chain.kinds import kind_of
 from skstruct.chain.search import SEARCHES
 from skstruct.decoding import best_labels, make_search, marginals, nbest_labels, probable_spans
 from skstruct.input.constraints import (
@@ -325,7 +325,8 @@ class LinearChainMixin:
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a number from 0 to 1, got {threshold!r}.")
-        batch, _, types, places, probabilities = self._chosen_spans(X, [float(threshold)], known)
+        found = self._search_spans(X, known, least=threshold, thresholds=[float(threshold)])
+        batch, _, types, places, probabilities = found
         result = np.empty(len(batch), dtype=object)
         for i in range(len(batch)):
             result[i] = []
@@ -334,19 +335,11 @@ class LinearChainMixin:
             result[sequence].append(Span(start, end, types[kind], min(p, 1.0)))
         return result
 
-    def _chosen_spans(self, X, thresholds, known=None):
-        """Read X and choose spans, by some thresholds in rising order, as `predict_spans` does.
+    def _search_spans(self, X, known=None, *, least, thresholds=()):
+        """Read X and find spans as `probable_spans` does.
 
-        Returns the batch, the format of X, the types of chunks, and places and probabilities as
-        `probable_spans` does.
+        Returns the batch, the format of X, the types of chunks, places and probabilities.
         """
-        return self._search_spans(X, known, thresholds[0], thresholds)
-
-    def _probable_spans(self, X, least, known=None):
-        """Find all spans that are more probable than `least`; return what `_chosen_spans` does."""
-        return self._search_spans(X, known, least, ())
-
-    def _search_spans(self, X, known, least, thresholds):
         check_is_fitted(self)
         classes = tuple(self.learned_classes_.tolist())
         types, reading, separable = reading_of_labels(classes)
@@ -462,12 +455,9 @@ class LinearChainMixin:
 
     @property
     def _kind(self):
-        """Kind of the chain whose weights are there: the first all of whose fields are."""
-
-        def is_there(kind):
-            return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
-
-        return next(kind for kind in KINDS if is_there(kind))
+        """Kind of the chain whose weights are there."""
+        order = 2 if hasattr(self, "transition2_") else 1
+        return kind_of(order, 1 + (order == 1 and hasattr(self, "transition_coef_")))
 
 
 def _check_shape(tagger, name, part, shape):

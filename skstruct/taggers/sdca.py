@@ -170,8 +170,6 @@ class SDCACRF(BaseTagger):
         "max_memory": [Interval(Real, 0, None, closed="left")],
     }
 
-    _learns_blocks = True
-
     def __init__(
         self,
         *,

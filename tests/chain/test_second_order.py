@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import skops.io
 from click.testing import CliRunner
+from helpers.objectives import crf_objective
 from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
@@ -206,11 +207,9 @@ def test_the_optimum_is_that_of_all_labellings(fitted):
 def test_the_gradient_is_that_of_finite_differences():
     from helpers.objectives import evaluate, training_set
 
-    from skstruct.learning.objective import CRFObjective
-
     for partly in (False, True):
         batch, y = data(3, partly=partly)
-        part = CRFObjective(
+        part = crf_objective(
             training_set(batch, y), N_FEATURES, K, l2=0.3, order=2, all_possible_transitions=True
         )
         theta = np.random.default_rng(0).normal(size=part.size)

@@ -89,7 +89,7 @@ def probabilities_by_enumeration(tagger, X, known=None):
 
 
 def probabilities(tagger, X, known=None):
-    batch, _, types, places, found = tagger._probable_spans(X, 0.0, known)
+    batch, _, types, places, found = tagger._search_spans(X, known, least=0.0)
     result = [{} for _ in range(len(batch))]
     for (_, i, start, end, kind), p in zip(places.tolist(), found.tolist(), strict=True):
         result[i][start, end, types[kind]] = p

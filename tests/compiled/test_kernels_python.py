@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.objectives import packed_set
+from helpers.objectives import crf_objective, packed_set
 
 import skstruct
 from skstruct import (
@@ -48,7 +48,6 @@ from skstruct.decoding import make_search
 from skstruct.input.training_set import as_rows, batch_rows
 from skstruct.learning import lbfgs, products, sag
 from skstruct.learning.ascent import merge_changes
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
 from skstruct.learning.start import dual_free_epochs, stochastic_start
@@ -226,9 +225,9 @@ def starts_of_crfs():
     data = packed_set(
         as_rows(real_features()), offsets, np.array(y, np.int32), np.ones(len(lengths))
     )
-    objective = CRFObjective(data, 40, 20, l2=0.5)
+    objective = crf_objective(data, 40, 20, l2=0.5)
     epochs = dual_free_epochs(objective, objective.new_memory(), 0.2)
-    triples = CRFObjective(data._replace(labels=data.labels % 3), 40, 3, l2=0.5, order=2)
+    triples = crf_objective(data._replace(labels=data.labels % 3), 40, 3, l2=0.5, order=2)
     of_triples = dual_free_epochs(triples, triples.new_memory(), 0.2)
     return {
         "crf-start": stochastic_start(objective),
@@ -271,7 +270,7 @@ def transition_features():
         kept = [i for i, n in enumerate(LENGTHS) if n]
         codes = np.concatenate([y[i] for i in kept]).astype(np.int32)
         data = packed_set(batch_rows(batch[kept]), batch[kept].offsets, codes, np.ones(len(kept)))
-        objective = CRFObjective(data, 5, 4, 3, l2=0.5)
+        objective = crf_objective(data, 5, 4, 3, l2=0.5)
         found[f"transitions-{kind}-crf-start"] = stochastic_start(objective)
         epochs = dual_free_epochs(objective, objective.new_memory(), 0.2)
         found[f"transitions-{kind}-crf-start-l1"] = [theta for theta, *_ in islice(epochs, 3)][-1]

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.lists import list_from
-from helpers.objectives import learnable_data, random_theta, training_set
+from helpers.objectives import crf_objective, learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -38,7 +38,6 @@ from skstruct.learning.layout import (
     sum_observed,
 )
 from skstruct.learning.monitor import Monitor
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.start import dual_free_epochs, stochastic_start
 from skstruct.utils.declared import unpack_strings
 from skstruct.utils.parallel import range_runner
@@ -371,7 +370,7 @@ def test_positions_are_kept_as_rows():
 def sharded(X, y, n_shards, n_features=9, n_labels=3, **params):
     """The objective of data in this process, and the same in shards."""
     data = training_set(X, y)
-    objective = CRFObjective(data, n_features, n_labels, **params)
+    objective = crf_objective(data, n_features, n_labels, **params)
     whole = [
         data.take(np.arange(a, b)) for a, b in pairwise(np.linspace(0, 40, n_shards + 1, dtype=int))
     ]

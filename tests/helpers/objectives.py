@@ -9,8 +9,10 @@ from strategies import lengths
 
 from skstruct import SequenceBatch
 from skstruct.chain.dense import Chain
+from skstruct.input.costs import NO_COST
 from skstruct.input.training_set import TrainingSet, batch_rows
 from skstruct.learning.objective import CRFObjective
+from skstruct.learning.solver import Model
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
 
@@ -55,10 +57,18 @@ def packed_set(rows, offsets, labels, sample_weight):
     return TrainingSet(rows, read_only(offsets), labels, read_only(sample_weight))
 
 
+def crf_objective(
+    data, n_features, n_labels, n_edges=None, *, possible=None, order=1, cost=NO_COST, **settings
+):
+    """The objective of a CRF of this size; `n_edges` is the number of transition features."""
+    model = Model(n_features, n_labels, n_edges, possible, order, cost)
+    return CRFObjective(data, model, **settings)
+
+
 def make_objective(data, n_features, n_labels, options=(0, False, False, True), l2=0.5):
     """The objective of a CRF with one of `OPTIONS`."""
     min_freq, all_states, all_transitions, fit_intercept = options
-    return CRFObjective(
+    return crf_objective(
         data,
         n_features,
         n_labels,

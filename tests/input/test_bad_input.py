@@ -1,14 +1,13 @@
 """What taggers refuse, what they say then, and that they are none the worse for it."""
 
-import sys
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import perf_counter, sleep
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -57,6 +56,7 @@ MATRICES = [
     np.array([[2.0, 1]]),
     np.array([[0.0, 3], [1, 1], [2, 0]]),
 ]
+TABLE = MATRICES[2]
 GRID = np.arange(12.0).reshape(3, 2, 2)
 GRID_Y = [["A", "B"], ["B", "A"], ["A", "A"]]
 
@@ -144,6 +144,28 @@ def assert_refuses(learner, message, X, y, **params):
         ([np.empty((n, 0)) for n in (2, 1, 3)], r"0 feature\(s\)"),
         (np.empty((3, 0)), r"0 feature\(s\)"),
         (np.array([["a", "b"]] * 3), "could not convert string to float"),
+        *(
+            (bad, "X is .*; expected a batch: a list")
+            for bad in (b"text", 1.5, {"a"}, object(), len)
+        ),
+        ((), "Found an empty batch"),
+        (np.array([], dtype=object), "Found an empty batch"),
+        ([1, 2], "Expected 2D array, got 1D array instead.*Reshape your data"),
+        (lambda: iter([1, 2]), "Expected 2D array, got 1D array instead"),
+        ([[[[1]]]], "X has 4 dimensions"),
+        ([np.ones(2), np.ones(2), np.ones(3)], r"X\[0\] has 2 numbers, but X\[2\]"),
+        ([[1, 2], 3], r"X\[0\] has 2 numbers, but X\[1\] is 3"),
+        ([TABLE, TABLE[0]], r"Sequence 1 has 1 dimension\(s\), expected 2"),
+        ([TABLE, "text"], "Sequence 1 is not a matrix of numbers"),
+        ([TABLE, None], "Sequence 1 is not a matrix of numbers|Sequence 1 has 0 dimension"),
+        ([[[1, 2], [3]]], "Sequence 0 is not a matrix of numbers"),
+        ([[[1, 2]], [[1, "a"]]], "Sequence 1 is not a matrix of numbers"),
+        ([pd.DataFrame([["a", 1]])], "Sequence 0 is a data frame whose column 0 has strings"),
+        ([TABLE + 1j, TABLE], "Complex data not supported"),
+        (np.full((2, 1, 1), 1j), "Complex data not supported"),
+        (TABLE.astype("m8[D]"), "X has values of the type timedelta64"),
+        (np.zeros((2, 1, 1), "M8[D]"), "X has values of the type datetime64"),
+        ([TABLE, TABLE.astype("M8[D]")], "Sequence 1 has values of the type datetime64"),
     ],
 )
 def test_bad_X(reader, bad, message):
@@ -157,6 +179,7 @@ def test_bad_X(reader, bad, message):
         list,
         lambda m: [sp.csr_matrix(x) for x in m],
         SequenceBatch.from_sequences,
+        lambda m: SequenceBatch.from_sequences(map(sp.csr_array, m)),
         lambda m: [x.tolist() for x in m],
         iter,
     ],
@@ -204,25 +227,12 @@ def test_X_is_refused_at_prediction_as_well(tagger):
             (MATRICES, r"X has 2 features, but \w+ is expecting 3 features as input"),
             (GRID, r"X has 2 features, but \w+ is expecting 3 features as input"),
             (GRID[0], r"X has 2 features, but \w+ is expecting 3 features as input"),
+            (SequenceBatch.from_sequences(MATRICES), r"X has 2 features, but \w+ is expecting 3"),
+            ([GRID[0], np.array([[np.nan, 0]])], "Sequence 1, token 0: feature 0 is nan"),
         ]:
             with pytest.raises(ValueError, match=message):
                 predict(bad)
     assert state(fitted) == before
-
-
-@pytest.mark.parametrize("make", [list, SequenceBatch.from_sequences, np.concatenate])
-def test_another_number_of_features_at_prediction(tagger, make):
-    tagger.fit(make(MATRICES), Y if make is not np.concatenate else [*"ABACBA"])
-    wider = make([np.hstack([matrix, matrix]) for matrix in MATRICES])
-    for method in PREDICTORS:
-        with pytest.raises(ValueError, match=r"X has 4 features, but \w+ is expecting 2"):
-            getattr(tagger, method)(wider)
-
-
-def test_values_at_prediction_must_be_finite(tagger):
-    tagger.fit(MATRICES, Y)
-    with pytest.raises(ValueError, match="Sequence 1, token 0: feature 0 is nan"):
-        tagger.predict([MATRICES[0], np.array([[np.nan, 0]])])
 
 
 def test_other_feature_names(tagger):
@@ -555,15 +565,6 @@ def test_an_error_in_the_middle_of_training_changes_nothing(
     assert state(tagger) == before
 
 
-def test_partial_fit_goes_on_after_an_interrupt_as_if_there_was_none(interrupted):
-    disturbed, other = (PerceptronTagger(random_state=0).partial_fit(X, Y) for _ in range(2))
-    with interrupted(2, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
-        disturbed.partial_fit(X, [["B", "A"], ["C"], ["A", "A", "B"]])
-    for tagger in (disturbed, other):
-        tagger.partial_fit(X[::-1], Y[::-1])
-    assert_array_equal(disturbed.coef_, other.coef_)
-
-
 def test_no_files_are_written(learner, tmp_path, monkeypatch):
     temporary, here = tmp_path / "temporary", tmp_path / "here"
     temporary.mkdir()
@@ -635,35 +636,6 @@ def test_other_threads_run_while_a_kernel_does(tagger, method):
     # With the lock kept, the longest kernel would silence others for most of the time, or in
     # the many calls of a CRF's optimiser for a fifth of it.
     assert min(silences) < (0.1 if slow else 0.4)
-
-
-def test_threads_do_not_disturb_each_other(tagger):
-    def fitted(seed):
-        labels = np.random.default_rng(seed).permutation(["A", "B", "C", "A", "B", "C"]).tolist()
-        y = [labels[:2], labels[2:3], labels[3:]]
-        return y, clone(tagger).set_params(n_jobs=1 + seed % 2)
-
-    def learn(seed):
-        start.wait()
-        y, own = fitted(seed)
-        for _ in range(3):
-            own.fit(X, y)
-        return own.coef_, own.predict(X).tolist()
-
-    n_threads = 4
-    start = threading.Barrier(n_threads)
-    interval = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(1e-5)
-        with ThreadPoolExecutor(n_threads) as pool:
-            results = list(pool.map(learn, range(n_threads)))
-    finally:
-        sys.setswitchinterval(interval)
-    for seed, (coef, predicted) in enumerate(results):
-        y, alone = fitted(seed)
-        alone.fit(X, y)
-        assert_array_equal(coef, alone.coef_)
-        assert predicted == alone.predict(X).tolist()
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])

@@ -219,69 +219,6 @@ def test_floats_keep_their_width(dtype):
     assert read_format([matrix > 0 for matrix in MATRICES])[1].dtype == np.float64
 
 
-@pytest.mark.parametrize("X", [None, "text", b"text", 5, 1.5, {"a": 1}, {"a"}, object(), len])
-def test_what_is_no_batch_at_all(X):
-    with pytest.raises(ValueError, match=r"X is .*; expected a batch: a list"):
-        read_format(X)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([], "Found an empty batch"),
-        ((), "Found an empty batch"),
-        (iter([]), "Found an empty batch"),
-        (np.array([], dtype=object), "Found an empty batch"),
-        (SequenceBatch.from_sequences(MATRICES)[:0], "Found an empty batch"),
-        (np.ones(3), "Expected 2D array, got 1D array instead.*Reshape your data"),
-        ([1, 2], "Expected 2D array, got 1D array instead"),
-        (iter([1, 2]), "Expected 2D array, got 1D array instead"),
-        (np.ones((2, 2, 2, 2)), "X has 4 dimensions"),
-        ([[[[1]]]], "X has 4 dimensions"),
-        (np.ones((0, 2, 2)), "0 sample"),
-        ([[1, 2], [3]], r"X\[0\] has 2 numbers, but X\[1\] is \[3\]"),
-        ([np.ones(2), np.ones(2), np.ones(3)], r"X\[0\] has 2 numbers, but X\[2\]"),
-        ([[1, 2], 3], r"X\[0\] has 2 numbers, but X\[1\] is 3"),
-        ([TABLE, TABLE[:, :1]], "Sequence 1 has 1 features, but sequence 0 has 2"),
-        ([TABLE, TABLE[0]], r"Sequence 1 has 1 dimension\(s\), expected 2"),
-        ([TABLE, sp.csr_matrix(TABLE)], "Sequence 1 is sparse, but sequence 0 is not"),
-        ([TABLE, "text"], "Sequence 1 is not a matrix of numbers"),
-        ([TABLE, None], "Sequence 1 is not a matrix of numbers|Sequence 1 has 0 dimension"),
-        ([TABLE, DICTS[0]], "Sequence 1 is not a matrix of numbers"),
-        ([[[1, 2], [3]]], "Sequence 0 is not a matrix of numbers"),
-        ([[[1, 2]], [[1, "a"]]], "Sequence 1 is not a matrix of numbers"),
-        ([pd.DataFrame([["a", 1]])], "Sequence 0 is a data frame whose column 0 has strings"),
-        ([TABLE + 1j, TABLE], "Complex data not supported"),
-        (np.full((2, 1, 1), 1j), "Complex data not supported"),
-        (TABLE.astype("m8[D]"), "X has values of the type timedelta64"),
-        (np.zeros((2, 1, 1), "M8[D]"), "X has values of the type datetime64"),
-        ([TABLE, TABLE.astype("M8[D]")], "Sequence 1 has values of the type datetime64"),
-    ],
-)
-def test_messages_say_what_is_wrong_with_X(X, message):
-    with pytest.raises(ValueError, match=message):
-        read_format(X)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(
-    "make",
-    [
-        list,
-        np.stack,
-        lambda m: [sp.csr_matrix(x) for x in m],
-        lambda m: [x.tolist() for x in m],
-        SequenceBatch.from_sequences,
-        lambda m: SequenceBatch.from_sequences([sp.csr_array(x) for x in m]),
-    ],
-)
-def test_values_that_are_not_finite_are_named(make, bad):
-    matrices = [matrix.copy() for matrix in EQUAL]
-    matrices[1][2, 0] = bad
-    with pytest.raises(ValueError, match=f"Sequence 1, token 2: feature 0 is {bad}"):
-        read_format(make(matrices))
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("huge", [[1e308, 1e308], [-1e308, -1e308]])
 def test_a_sum_that_overflows_is_no_complaint(huge):

@@ -22,7 +22,6 @@ from skstruct import (
 )
 from skstruct.crfsuite import CRF, read_model
 from skstruct.crfsuite.file import CRFsuiteModel, encode_model
-from skstruct.features.tokens import NewCodes
 from skstruct.input.training_set import TrainingSet
 from skstruct.learning import lbfgs as batch_solver
 from skstruct.learning import objective as layout
@@ -122,25 +121,6 @@ def test_lbfgs_lets_go_of_the_tokens_before_all_weights_are_made(monkeypatch):
     monkeypatch.setattr(CRFObjective, "unpack", watched_unpack)
     CRFTagger().fit(*data(30, 3))
     assert alive == [False]
-
-
-def test_names_are_taken():
-    codes = NewCodes()
-    codes.read([{"word": "the", "n": 2.0}], 1e9)
-    (number,) = codes.codes(["title"])
-    names, numbers = codes.take_names()
-    assert sorted(names) == ["n", "title", "word", "word:the"]
-    assert sorted(numbers) == [0, 1, 2, 3]
-    assert names[numbers.index(number)] == "title"
-    assert codes.take_names() == ([], [])
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 1 << 16])
-def test_pieces_are_all_there_is(size):
-    """In a range or an array, whatever their number."""
-    assert [i for part in pieces(range(1, 8), size) for i in part] == list(range(1, 8))
-    numbers = np.array([3, 0, 2, 2, 1], np.int32)
-    assert_array_equal(np.concatenate(list(pieces(numbers, size))), numbers)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1 << 16])

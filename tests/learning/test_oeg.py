@@ -3,21 +3,18 @@
 import naive
 import numpy as np
 import pytest
-from helpers.objectives import learnable_data, packed_set
+from helpers.objectives import learnable_data, training_set
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
-from skstruct.input.training_set import as_rows
 from skstruct.learning.oeg import ExponentiatedGradient
+from skstruct.learning.solver import Model
 
 
 def learner(X, y, sample_weight=None, **params):
-    offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])])
-    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    labels = np.concatenate(y).astype(np.int32)
-    data = packed_set(as_rows(np.concatenate(X)), offsets, labels, weight)
-    params = {"l2": 1.0, "fit_intercept": True, **params}
-    return ExponentiatedGradient(data, X[0].shape[1], 1 + max(map(max, y)), **params)
+    model = Model(X[0].shape[1], 1 + max(map(max, y)))
+    data = training_set(X, y, sample_weight)
+    return ExponentiatedGradient(data, model, **{"l2": 1.0, "fit_intercept": True, **params})
 
 
 def weights_of(oeg):

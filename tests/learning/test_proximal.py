@@ -5,7 +5,13 @@ from itertools import islice
 import numpy as np
 import pytest
 from helpers.logistic import elastic_net
-from helpers.objectives import make_objective, objective_problems, packed_set, training_set
+from helpers.objectives import (
+    crf_objective,
+    make_objective,
+    objective_problems,
+    packed_set,
+    training_set,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -16,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from skstruct import CRFTagger, SequenceVectorizer
 from skstruct.input.training_set import as_rows
 from skstruct.learning.lbfgs import minimize_lbfgs
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.proximal import (
     ProximalIterate,
     _Model,
@@ -123,7 +128,7 @@ def test_strong_penalty_leaves_nothing():
 
 def minimize_crf(training_set, n_features, n_labels, *, l1, l2, n_iter=3000, **params):
     """The optimum of a CRF as an iterate, and the objective without the penalty of `l1`."""
-    objective = CRFObjective(training_set, n_features, n_labels, l2=l2, **params)
+    objective = crf_objective(training_set, n_features, n_labels, l2=l2, **params)
     with range_runner(training_set.offsets, None) as run:
 
         def value_and_gradient(x, out):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import naive
 import numpy as np
 import pytest
-from helpers.objectives import packed_set
+from helpers.objectives import crf_objective, packed_set
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import SAPOTagger
@@ -16,7 +16,6 @@ from skstruct.chain.dense import Chain
 from skstruct.datasets import load_addresses
 from skstruct.decoding import best_labels
 from skstruct.input.training_set import as_rows
-from skstruct.learning.objective import CRFObjective
 from skstruct.metrics import token_accuracy_score
 from skstruct.utils.parallel import range_runner
 
@@ -114,7 +113,7 @@ def test_layer_agrees_with_the_library(seed):
     n_tokens, n_labels = emissions.shape
     rows, offsets = as_rows(np.eye(n_tokens)), np.cumsum([0, *map(len, case.scores)])
     labels = np.concatenate(case.labels).astype(np.int32)
-    objective = CRFObjective(
+    objective = crf_objective(
         packed_set(rows, offsets, labels, np.ones(len(case.scores))),
         n_tokens,
         n_labels,

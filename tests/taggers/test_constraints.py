@@ -18,7 +18,7 @@ from helpers.constraints import (
     scheme_data,
     with_weights,
 )
-from helpers.objectives import packed_set
+from helpers.objectives import crf_objective, packed_set
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -44,7 +44,6 @@ from skstruct.decoding import make_search
 from skstruct.input.constraints import check_labelling, read_constraint
 from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.start import dual_free_epochs
 from skstruct.metrics import extract_chunks
 from skstruct.utils.parallel import range_runner
@@ -327,7 +326,7 @@ def test_objective_and_gradient_are_those_of_the_possible_labellings(seed, inter
         np.concatenate(y).astype(np.int32),
         rng.choice([0.5, 1.0, 2.0], 4),
     )
-    objective = CRFObjective(
+    objective = crf_objective(
         data,
         2,
         k,
@@ -378,7 +377,7 @@ def test_dual_free_epochs_are_those_of_the_plain_twin():
         np.concatenate(y).astype(np.int32),
         np.ones(len(X)),
     )
-    objective = CRFObjective(
+    objective = crf_objective(
         data, 3, 5, l2=1.0, all_possible_states=True, all_possible_transitions=True,
         possible=possible,
     )  # fmt: skip

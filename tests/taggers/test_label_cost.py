@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import skops.io
-from helpers.objectives import as_weights, evaluate, packed_set, random_theta, training_set
+from helpers.objectives import as_weights, crf_objective, evaluate, random_theta, training_set
 from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logsumexp
@@ -26,10 +26,9 @@ from skstruct import (
 from skstruct.chain.dense import Dense
 from skstruct.chain.listed import Listed
 from skstruct.input.costs import read_label_cost
-from skstruct.input.training_set import as_rows
 from skstruct.inspection import check_fit
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.sdca import CRFDual
+from skstruct.learning.solver import Model
 from skstruct.learning.start import stochastic_start
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import range_runner
@@ -193,7 +192,7 @@ def test_costs_are_stored_and_copied(tagger):
 
 
 def make_objective(X, y, *, l2=0.5, **params):
-    return CRFObjective(training_set(X, y), 4, 3, l2=l2, cost=COST, **EVERY, **params)
+    return crf_objective(training_set(X, y), 4, 3, l2=l2, cost=COST, **EVERY, **params)
 
 
 @pytest.mark.parametrize("known", ["all", "some"])
@@ -253,7 +252,7 @@ def test_chains_of_every_kind_have_costs():
     batch = SequenceBatch.from_lengths(np.concatenate(X), [len(x) for x in X])
     edges = rng.normal(size=(batch.X.shape[0], 2))
     batch = SequenceBatch(batch.X, batch.offsets, transition_X=edges)
-    objective = CRFObjective(training_set(batch, y), 4, 3, 2, l2=0.0, cost=COST, **EVERY)
+    objective = crf_objective(training_set(batch, y), 4, 3, 2, l2=0.0, cost=COST, **EVERY)
     theta = rng.normal(size=objective.size)
     value, _ = evaluate(objective, theta)
     chain = objective.unpack(theta)
@@ -283,7 +282,7 @@ def test_listed_transitions_give_the_value_of_the_matrix():
     cost = read_only(np.where(np.eye(k, dtype=bool), 0.0, rng.random((k, k))))
     values = []
     for listed in (True, False):
-        objective = CRFObjective(training_set(X, codes), 3, k, l2=0.5, cost=cost)
+        objective = crf_objective(training_set(X, codes), 3, k, l2=0.5, cost=cost)
         assert isinstance(objective.likelihood.edges, Listed)
         if not listed:
             objective.likelihood.edges = Dense(np.empty((k, k)))
@@ -363,10 +362,9 @@ def test_sdca_starts_from_weights_and_under_constraints(optimum):
 
 def test_dual_objective_is_entropy_and_expected_cost():
     X, y = make_data()
-    offsets = np.cumsum([0, *map(len, X)])
-    labels = np.concatenate(y).astype(np.int32)
-    data = packed_set(as_rows(np.concatenate(X)), offsets, labels, np.array([2.0, 1, 1, 0.5, 1, 3]))
-    dual = CRFDual(data, 4, 3, l2=0.7, fit_intercept=True, dtype=np.float64, cost=COST)
+    data = training_set(X, y, [2.0, 1, 1, 0.5, 1, 3])
+    model, offsets = Model(4, 3, cost=COST), data.offsets
+    dual = CRFDual(data, model, l2=0.7, fit_intercept=True, dtype=np.float64)
     with range_runner(offsets, None) as run:
         dual.start(run)
         found = [dual.estimate().dual, None]
@@ -404,7 +402,7 @@ def test_the_start_of_the_dual_is_the_best_share():
     """No other mixture of gold labels and uniform marginals has a larger dual objective."""
     X, y = make_data()
     data = training_set(X, y)
-    dual = CRFDual(data, 4, 3, l2=0.7, fit_intercept=True, dtype=np.float64, cost=COST)
+    dual = CRFDual(data, Model(4, 3, cost=COST), l2=0.7, fit_intercept=True, dtype=np.float64)
     with range_runner(data.offsets, None) as run:
         dual.start(run)
     gold = np.eye(3)[np.concatenate(y)]

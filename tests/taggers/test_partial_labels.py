@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 from helpers.constraints import allows, possible_labellings, random_possible, scheme_data
-from helpers.objectives import evaluate, training_set
+from helpers.objectives import crf_objective, evaluate, training_set
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -26,7 +26,6 @@ from skstruct import (
     SequenceBatch,
 )
 from skstruct.input.constraints import Constraint
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.online import cut_sequences
 from skstruct.metrics import chunk_f1_score, sequence_accuracy_score, token_accuracy_score
 
@@ -79,7 +78,7 @@ def test_value_and_gradient_are_those_of_the_list(seed, constrained, share, edge
     y = hide(rng, y, share)
     E = rng.normal(size=(lengths.sum(), 2)) if edges else None
     weight = rng.choice([0.5, 1.0, 2.0], 4)
-    objective = CRFObjective(
+    objective = crf_objective(
         training_set(X, y, weight, E), 2, k, 2, l2=0.5, **EVERY,
         possible=possible if constrained else None,
     )  # fmt: skip
@@ -117,7 +116,7 @@ def test_extreme_weights(scale):
     """Beyond the linear domain, sums are taken over logarithms."""
     rng = np.random.default_rng(0)
     X, y = random_data(rng, 3, [3, 4, 2])
-    objective = CRFObjective(training_set(X, y), 3, 3, l2=0.0, **EVERY)
+    objective = crf_objective(training_set(X, y), 3, 3, l2=0.0, **EVERY)
     theta = scale * rng.normal(size=objective.size)
     chain = objective.unpack(theta)
     weights = naive.Weights(chain.weights.T, *chain[1:])
@@ -130,7 +129,7 @@ def test_extreme_weights(scale):
 def test_what_is_observed_is_what_has_a_label():
     X = [np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 1.0, 1.0]])]
     y = [[0, None, 1]]
-    observed = CRFObjective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False)
+    observed = crf_objective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False)
     ones = observed.unpack(np.ones(observed.size))
     # Neither the second token's feature, nor a pair that it is part of.
     kept = observed.unpack(observed.pack(ones))
@@ -138,11 +137,11 @@ def test_what_is_observed_is_what_has_a_label():
     assert not kept.transition.any()
     assert observed.n_weights == 3
     y = [[0, None, None]]
-    every = CRFObjective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False, **EVERY)
+    every = crf_objective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False, **EVERY)
     # Features that no labelled token has take part, too.
     assert every.n_weights == 6 + 4
-    assert CRFObjective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False).n_weights == 1
-    frequent = CRFObjective(
+    assert crf_objective(training_set(X, y), 3, 2, l2=1.0, fit_intercept=False).n_weights == 1
+    frequent = crf_objective(
         training_set(X * 2, [[0, None, 1], [0, 1, None]], np.array([1.0, 2.0])), 3, 2,
         l2=1.0, min_freq=2.5, fit_intercept=False,
     )  # fmt: skip
@@ -154,7 +153,7 @@ def test_pairs_with_features_are_observed_if_both_labels_are():
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(4, 2))], [[0, 1, None, 1]]
     data = training_set(X, y, transition_X=np.ones((4, 1)))
-    objective = CRFObjective(data, 2, 2, 1, l2=1.0, fit_intercept=False)
+    objective = crf_objective(data, 2, 2, 1, l2=1.0, fit_intercept=False)
     kept = objective.unpack(
         objective.pack(
             objective.unpack(np.ones(objective.size))._replace(transition_weights=np.ones((1, 4)))
@@ -183,7 +182,7 @@ def test_lbfgs_finds_a_point_that_nothing_near_improves(l1):
     assert_allclose(tagger.history_["objective"][-1], value, rtol=1e-10)
     if not l1:
         # From there scipy's optimiser gets no further.
-        objective = CRFObjective(training_set(X, y), 3, 3, l2=1.0, **EVERY)
+        objective = crf_objective(training_set(X, y), 3, 3, l2=1.0, **EVERY)
         theta = objective.pack(tagger._chain())
         further = minimize(lambda t: evaluate(objective, t), theta, jac=True, method="L-BFGS-B")
         assert value - further.fun <= 1e-6 * value
@@ -193,7 +192,7 @@ def test_expectation_maximisation_goes_the_same_way():
     """Learning from all labellings that agree, weighted by their probabilities, time and again."""
     rng = np.random.default_rng(1)
     X, y = random_data(rng, 2, rng.integers(1, 4, 15))
-    objective = CRFObjective(training_set(X, y), 3, 2, l2=1.0, **EVERY)
+    objective = crf_objective(training_set(X, y), 3, 2, l2=1.0, **EVERY)
     anything = everything(2)
     weights, values = naive.zero_weights(2, 3), []
     for _ in range(200):
@@ -273,7 +272,7 @@ def test_without_unknown_labels_nothing_changes(solver):
         # A sequence without any label says nothing, but makes the set a partly labelled one.
         same = CRFTagger(**params).fit([*X, np.zeros((2, 3))], [*y, [None, None]])
     if solver == "lbfgs":
-        objective = CRFObjective(training_set(X, y), 3, 3, l2=1.0, **EVERY)
+        objective = crf_objective(training_set(X, y), 3, 3, l2=1.0, **EVERY)
         theta = rng.normal(size=objective.size)
         value, gradient = evaluate(objective, theta)
         objective.partial = True
@@ -411,7 +410,7 @@ def test_with_features_of_transitions(solver):
     batch = SequenceBatch.from_lengths(np.concatenate(X), lengths, transition_X=edges)
     params = EVERY if solver == "lbfgs" else {"max_iter": 20, "tol": None, "random_state": 0}
     tagger = CRFTagger(solver=solver, **params).fit(batch, y)
-    objective = CRFObjective(training_set(X, y, transition_X=edges), 3, 3, 2, l2=1.0, **EVERY)
+    objective = crf_objective(training_set(X, y, transition_X=edges), 3, 3, 2, l2=1.0, **EVERY)
     zero = evaluate(objective, np.zeros(objective.size))[0]
     value, gradient = evaluate(objective, objective.pack(tagger._chain()))
     assert value < zero

@@ -11,7 +11,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
-from helpers.objectives import packed_set
+from helpers.objectives import training_set
 from helpers.seeds import global_seed
 from helpers.taggers import assert_same_weights
 from hypothesis import given
@@ -27,10 +27,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skstruct import SDCACRF, CRFTagger, SequenceBatch
 from skstruct.chain.dense import Chain
 from skstruct.compiled import rows as sums
-from skstruct.input.training_set import as_rows
 from skstruct.learning import dual as divergence
 from skstruct.learning import stochastic as sampling
 from skstruct.learning.sdca import CRFDual
+from skstruct.learning.solver import Model
 from skstruct.utils.parallel import range_runner
 
 SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]
@@ -229,13 +229,9 @@ def test_marginals_of_nothing_have_a_logarithm():
 
 def make_dual(X, y, l2, sample_weight=None, **params):
     """The dual problem of a small training set, and its blocks as node and pair marginals."""
-    lengths = [len(x) for x in X]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    n_labels = 1 + max(map(max, y))
-    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    labels = np.concatenate(y).astype(np.int32)
-    data = packed_set(as_rows(np.concatenate(X)), offsets, labels, weight)
-    return CRFDual(data, X[0].shape[1], n_labels, **{"l2": l2, "fit_intercept": True, **params})
+    model = Model(X[0].shape[1], 1 + max(map(max, y)))
+    data = training_set(X, y, sample_weight)
+    return CRFDual(data, model, **{"l2": l2, "fit_intercept": True, **params})
 
 
 def blocks(dual):

@@ -22,7 +22,6 @@ from skstruct import (
 )
 from skstruct.chain.scores import Rows
 from skstruct.input.training_set import TrainingSet, as_rows
-from skstruct.utils.transaction import draft_of
 
 TAGGERS = {
     "CRFTagger": CRFTagger(l2=0.5),
@@ -450,22 +449,6 @@ def test_part_of_a_training_set(chosen, unit):
     data = np.ones(len(part.rows.indices)) if unit else part.rows.data
     matrix = sp.csr_array((data, part.rows.indices, part.rows.indptr), shape=(len(kept), 5))
     assert_array_equal(matrix.toarray(), X.toarray()[kept])
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_attributes_stay_after_an_error(error):
-    def spoil():
-        with draft_of(tagger) as draft:
-            draft.coef_, draft.extra_ = 2, 3
-            del draft.classes_
-            raise error
-
-    tagger = CRFTagger()
-    tagger.coef_, tagger.classes_ = 1, ["a"]
-    before = dict(vars(tagger))
-    with pytest.raises(error):
-        spoil()
-    assert vars(tagger) == before
 
 
 def test_spans_need_a_fit():

@@ -12,7 +12,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.objectives import evaluate, training_set
+from helpers.objectives import crf_objective, evaluate, training_set
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -40,7 +40,6 @@ from skstruct.chain.protocol import factors_of, zero_counts
 from skstruct.chain.viterbi import viterbi
 from skstruct.input.training_set import zero_transition_weights
 from skstruct.learning.ascent import draw_order
-from skstruct.learning.objective import CRFObjective
 from skstruct.learning.online import cut_sequences
 from skstruct.learning.start import dual_free_epochs
 from skstruct.utils.parallel import range_runner
@@ -552,7 +551,7 @@ def test_a_step_without_transitions_leaves_their_features_alone():
 def make_objective(problem, *, l2=0.5, min_freq=0, every_pair=False, intercept=True):
     batch, y, weight, _ = problem
     k = max(max(labels, default=0) for labels in y) + 1
-    objective = CRFObjective(
+    objective = crf_objective(
         training_set(batch, y, weight),
         batch.n_features,
         k,

@@ -26,10 +26,7 @@ class Settings(NamedTuple):
 
 def solve(training_set, model, settings, start, monitor):
     """Learn as `skstruct.learning.solver` says."""
-    size = model.n_features, model.n_labels
-    objective = CRFObjective(
-        training_set.effective(), *size, l2=settings.l2, possible=model.possible
-    )
+    objective = CRFObjective(training_set.effective(), model, l2=settings.l2)
     theta = np.zeros(objective.size) if start is None else objective.pack(start)
     numbers = count(1)
     with range_runner(objective.offsets, settings.n_jobs) as run:
