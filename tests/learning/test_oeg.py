@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from helpers.objectives import learnable_data, training_set
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger
 from skstruct.learning.oeg import ExponentiatedGradient
@@ -133,24 +133,3 @@ def test_reaches_the_optimum(sample_weight, fit_intercept):
     assert_allclose(found, minimum, rtol=1e-8)
     for ours, theirs in zip(weights_of(oeg), naive.weights_of(best), strict=True):
         assert_allclose(ours, theirs, atol=1e-3)
-
-
-def test_one_label():
-    oeg = learner([np.ones((2, 1))], [[0, 0]])
-    oeg.epoch(np.random.RandomState(0))
-    assert oeg.dual() == 0
-    assert not weights_of(oeg).coef.any()
-
-
-def test_epochs_depend_on_the_seed_alone():
-    X, y = learnable_data([3, 2, 4, 1, 5])
-
-    def run(seed):
-        oeg, random_state = learner(X, y), np.random.RandomState(seed)
-        for _ in range(5):
-            oeg.epoch(random_state)
-        return weights_of(oeg)
-
-    for first, second in zip(run(0), run(0), strict=True):
-        assert_array_equal(first, second)
-    assert np.any(run(1).coef != run(0).coef)

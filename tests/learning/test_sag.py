@@ -95,17 +95,3 @@ def test_sequences_that_bend_more_are_drawn_more_often():
     drawn = [draw_sequence(sag._state.priority, 8, 1.0, x, False) for x in u]
     share = np.bincount(drawn, minlength=8) / 2000
     assert_allclose(share, curvature / curvature.sum(), atol=2e-3)
-
-
-def test_epochs_depend_on_the_seed_alone():
-    X, y = learnable_data([3, 2, 4, 1, 5])
-
-    def run(seed):
-        sag, random_state = learner(X, y), np.random.RandomState(seed)
-        for _ in range(5):
-            sag.epoch(random_state)
-        return weights_of(sag)
-
-    for first, second in zip(run(0), run(0), strict=True):
-        assert_array_equal(first, second)
-    assert np.any(run(1).coef != run(0).coef)

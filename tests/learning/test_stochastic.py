@@ -1,6 +1,5 @@
 """CRFs by stochastic average and exponentiated gradients: the minimum, and what is known of it."""
 
-import joblib
 import naive
 import numpy as np
 import pytest
@@ -175,20 +174,6 @@ def test_warns_when_max_iter_is_too_small(small, solver):
 
 
 @every_solver
-def test_sequences_that_do_not_count(small, solver):
-    X, y = small
-    weight = np.ones(len(y))
-    weight[::3] = 0
-    kept = np.flatnonzero(weight)
-    tagger = CRFTagger(solver=solver, random_state=0)
-    expected = naive.weights_of(tagger.fit(X[kept], [y[i] for i in kept]))
-    matrices = list(X)
-    tagger.fit([matrices[0][:0], *matrices], [[], *y], [1.0, *weight])
-    for found, part in zip(naive.weights_of(tagger), expected, strict=True):
-        assert_array_equal(found, part)
-
-
-@every_solver
 def test_weights_of_samples_are_repetitions(small, solver):
     X, y = small
     repeats = np.random.default_rng(2).integers(1, 4, len(X))
@@ -240,75 +225,12 @@ def test_start_is_what_it_is_given(addresses):
 
 
 @every_solver
-@pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
-@pytest.mark.parametrize("fitted", [False, True])
-def test_interrupted_fit_changes_nothing(small, monkeypatch, solver, error, fitted):
-    tagger = CRFTagger(solver=solver, random_state=0)
-    if fitted:
-        tagger.fit(*small)
-    before, epoch, calls = joblib.hash(vars(tagger)), LEARNERS[solver].epoch, []
-
-    def interrupt(self, random_state):
-        calls.append(epoch(self, random_state))
-        if len(calls) == 3:
-            raise error
-
-    monkeypatch.setattr(LEARNERS[solver], "epoch", interrupt)
-    with pytest.raises(error):
-        tagger.fit(*small)
-    assert joblib.hash(vars(tagger)) == before
-
-
-@every_solver
 def test_one_label_only(solver):
     X, y = [[["a"], ["b"]], [["b"]]], [["x", "x"], ["x"]]
     tagger = CRFTagger(solver=solver, random_state=0).fit(X, y)
     assert tagger.predict(X).tolist() == y
     assert_array_equal(tagger.predict_proba(X)[0], [[1], [1]])
     assert tagger.history_["objective"][-1] == tagger.suboptimality_bound_ == 0
-
-
-@every_solver
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"l1": 0.5},
-        {"min_freq": 2},
-        {"average": True},
-        {"structure_alpha": 2.0},
-        {"mini_length": 5},
-        {"early_stopping": True},
-        {"tol": None},
-    ],
-)
-def test_what_a_solver_cannot_do_is_refused(small, solver, params):
-    with pytest.raises(ValueError, match=f"{next(iter(params))}=.* needs solver="):
-        CRFTagger(solver=solver, **params).fit(*small)
-
-
-@pytest.mark.parametrize("params", [{"l2": 0}, {"warm_start": True}])
-def test_what_the_exponentiated_gradient_cannot_do_is_refused(small, params):
-    tagger = CRFTagger(solver="oeg", random_state=0).fit(*small)
-    before = tagger.__dict__ | params
-    with pytest.raises(ValueError, match=f"{next(iter(params))}=.* needs solver='lbfgs'"):
-        tagger.set_params(**params).fit(*small)
-    assert tagger.__dict__ == before
-
-
-@every_solver
-def test_features_of_transitions_are_refused(small, solver):
-    X, y = small
-    lengths = np.diff(X.offsets)
-    batch = SequenceBatch.from_lengths(X.X, lengths, transition_X=np.ones((X.n_rows, 2)))
-    tagger = CRFTagger(solver=solver)
-    with pytest.raises(ValueError, match=f"transition features .* not '{solver}'"):
-        tagger.fit(batch, y)
-    assert not hasattr(tagger, "classes_")
-
-
-@every_solver
-def test_no_partial_fit(solver):
-    assert not hasattr(CRFTagger(solver=solver), "partial_fit")
 
 
 def test_solvers_may_take_turns(small):

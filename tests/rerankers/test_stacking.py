@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks as checks
 
 from skstruct import SequenceVectorizer
 from skstruct.metrics import chunk_f1_score
@@ -234,21 +233,6 @@ def test_the_score_of_the_tagger_as_baseline():
     base = free.reranker_.feature_names_in_.tolist().index("base_score")
     assert free.reranker_.coef_[base] == 0.0
     assert free.score(X, y) > model.score(X, y)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_estimator_cloneable,
-        checks.check_estimator_repr,
-        checks.check_get_params_invariance,
-        checks.check_no_attributes_set_in_init,
-        checks.check_set_params,
-        checks.check_valid_tag_types,
-    ],
-)
-def test_checks_of_scikit_learn_that_need_no_table(check):
-    check("NBestReranker", NBestReranker(CRFTagger()))
 
 
 def test_not_fitted():

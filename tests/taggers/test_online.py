@@ -164,29 +164,6 @@ def test_held_out_accuracy_is_weighted(noisy):
     assert_allclose(tagger.history_["validation_score"], expected)
 
 
-def test_nothing_left_to_learn_from(noisy):
-    X, y = noisy
-    with pytest.raises(ValueError, match="leaves no sequence to learn from"):
-        PerceptronTagger(early_stopping=True).fit(X[:1], y[:1])
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("without", ["tokens", "weight"])
-def test_either_part_may_have_nothing_that_counts(without, seed):
-    """Then there is a model or an error that says why, but no division by zero."""
-    X, y, weight = [[["a"]], [["a"], ["b"]]], [["x"], ["x", "y"]], [1.0, 1.0]
-    if without == "tokens":
-        X[0], y[0] = [], []
-    else:
-        weight[0] = 0.0
-    tagger = PerceptronTagger(early_stopping=True, validation_fraction=0.5, random_state=seed)
-    try:
-        scores = tagger.fit(X, y, weight).history_["validation_score"]
-    except ValueError as error:
-        reason, scores = str(error), [np.nan]
-    assert np.all(np.isfinite(scores)) or "early_stopping" in reason
-
-
 # --------------------------------------------------------------------------- beginning and going on
 
 
@@ -199,26 +176,6 @@ def test_fit_begins_anew(noisy):
     assert_same_fit(used.fit(X, y), fresh)
     assert used.classes_.tolist() == [0, 1, 2]
     assert not hasattr(used, "vectorizer_")
-
-
-def test_fit_after_partial_fit_begins_anew(noisy):
-    X, y = noisy
-    tagger = PerceptronTagger(max_iter=3, tol=None, random_state=0).partial_fit(X[:9], y[:9])
-    assert_same_fit(
-        tagger.fit(X, y), PerceptronTagger(max_iter=3, tol=None, random_state=0).fit(X, y)
-    )
-
-
-def test_warm_start_keeps_classes_and_features(noisy):
-    X, y = noisy
-    tagger = PerceptronTagger(warm_start=True, max_iter=3, tol=None, random_state=0).fit(X, y)
-    tagger.fit(X[:2], [[0] * len(labels) for labels in y[:2]])
-    assert tagger.classes_.tolist() == [0, 1, 2]
-    assert tagger.coef_.shape == (3, 5)
-    with pytest.raises(ValueError, match="label 9 is not among the classes"):
-        tagger.fit(X[:1], [[9] * len(y[0])])
-    with pytest.raises(ValueError, match="2 features"):
-        tagger.fit([np.eye(2)], [[0, 1]])
 
 
 def test_warm_start_from_separating_weights_changes_nothing(addresses):
@@ -291,42 +248,11 @@ def test_classes_that_are_none(classes, message):
         PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]], classes=classes)
 
 
-@pytest.mark.parametrize("classes", [["x"], ["x", "z"], ["x", "y", "z"]])
-def test_partial_fit_refuses_other_classes_later(classes):
-    tagger = PerceptronTagger().partial_fit([[["a"], ["b"]]], [["x", "y"]])
-    before = tagger.__dict__.copy()
-    with pytest.raises(ValueError, match="not the same as in the first call"):
-        tagger.partial_fit([[["a"]]], [["x"]], classes=classes)
-    assert tagger.__dict__ == before
-
-
-def test_partial_fit_refuses_unknown_labels():
-    X, y = [[["a"], ["b"]]], [["x", "y"]]
-    tagger = PerceptronTagger()
-    with pytest.raises(ValueError, match="label 'y' is not among the classes"):
-        tagger.partial_fit(X, y, classes=["w", "x"])
-    assert not hasattr(tagger, "classes_")
-    tagger.partial_fit(X, y)
-    with pytest.raises(ValueError, match="label 'q' is not among the classes"):
-        tagger.partial_fit(X, [["x", "q"]])
-
-
 def test_partial_fit_ignores_features_that_come_later():
     tagger = PerceptronTagger(random_state=0).partial_fit([[["a"], ["b"]]], [["x", "y"]])
     tagger.partial_fit([[["new"], ["a"]]], [["y", "x"]])
     assert tagger.feature_names_in_.tolist() == ["a", "b"]
     assert tagger.coef_.shape == (2, 2)
-
-
-def test_chunks_of_one_pass_are_one_epoch(noisy):
-    """Without shuffling, learning chunk by chunk is learning at once."""
-    X, y = noisy
-    whole = PerceptronTagger(shuffle=False, max_iter=1, tol=None).fit(X, y)
-    parts = PerceptronTagger(shuffle=False)
-    for start in range(0, len(y), 7):
-        parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=[0, 1, 2])
-    for name in WEIGHTS:
-        assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-13, atol=1e-13)
 
 
 # ------------------------------------------------------------------------------- side by side

@@ -118,19 +118,6 @@ def test_number_of_jobs_is_read_as_in_joblib():
         assert run.n_ranges == 3
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3, 64])
-def test_predictions_do_not_depend_on_the_number_of_jobs(addresses, n_jobs):
-    X, y = addresses
-    X, y = [[], *X[:40], []], [[], *y[:40], []]
-    tagger = PerceptronTagger(max_iter=2, tol=None, random_state=0).fit(X, y)
-    expected = tagger.predict(X), tagger.predict_proba(X), tagger.predict_nbest(X, 3)
-    tagger.set_params(n_jobs=n_jobs)
-    found = tagger.predict(X), tagger.predict_proba(X), tagger.predict_nbest(X, 3)
-    assert expected[0].tolist() == found[0].tolist()
-    assert all(np.array_equal(a, b) for a, b in zip(expected[1], found[1], strict=True))
-    assert expected[2].tolist() == found[2].tolist()
-
-
 def test_training_gives_the_same_bits_for_the_same_number_of_jobs(addresses):
     X, y = addresses[0][:60], addresses[1][:60]
     one = CRFTagger(n_jobs=1, tol=1e-9).fit(X, y)

@@ -7,6 +7,7 @@ import joblib
 import naive
 import numpy as np
 import pytest
+import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -192,8 +193,11 @@ def test_what_was_set_by_hand_is_kept(data):
         copy.deepcopy,
         lambda tagger: pickle.loads(pickle.dumps(tagger)),
         lambda tagger: joblib.Parallel(1)([joblib.delayed(copy.copy)(tagger)])[0],
+        lambda tagger: skops.io.loads(
+            skops.io.dumps(tagger), trusted=[f"skstruct.{type(tagger).__name__}"]
+        ),
     ],
-    ids=["copy", "deepcopy", "pickle", "joblib"],
+    ids=["copy", "deepcopy", "pickle", "joblib", "skops"],
 )
 def test_copies_go_their_own_way(learner, data, duplicate):
     expected = learn(clone(learner), data)

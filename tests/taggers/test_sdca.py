@@ -3,7 +3,7 @@
 import math
 import warnings
 from functools import reduce
-from itertools import pairwise, product
+from itertools import pairwise
 from operator import add
 
 import joblib
@@ -12,19 +12,16 @@ import numpy as np
 import pytest
 import scipy.optimize
 from helpers.objectives import training_set
-from helpers.seeds import global_seed
 from helpers.taggers import assert_same_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skstruct import SDCACRF, CRFTagger, SequenceBatch
+from skstruct import SDCACRF, CRFTagger
 from skstruct.chain.dense import Chain
 from skstruct.compiled import rows as sums
 from skstruct.learning import dual as divergence
@@ -645,16 +642,6 @@ def test_weights_of_samples_are_repetitions(small):
     )
 
 
-def test_sequences_of_no_weight_and_of_no_tokens_do_not_matter(small):
-    X, y = small
-    weight = np.ones(len(X) + 1)
-    weight[::3] = 0
-    kept = np.flatnonzero(weight[:-1])
-    weighted = SDCACRF(random_state=0).fit([*X, X[0][:0]], [*y, []], weight)
-    subset = SDCACRF(random_state=0).fit([X[i] for i in kept], [y[i] for i in kept])
-    assert_same_weights(weighted, subset, rtol=0)
-
-
 # -------------------------------------------------------------------------------------- the rest
 
 
@@ -701,24 +688,6 @@ def test_without_warm_start_nothing_is_left_of_the_last_fit(small):
     tagger.fit(*small)
     for before, after in zip(expected, naive.weights_of(tagger), strict=True):
         assert_array_equal(before, after)
-
-
-@pytest.mark.parametrize("when", ["steps", "certify"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
-def test_interrupted_fit_changes_nothing(small, monkeypatch, when, error):
-    def interrupt(*args):
-        raise error
-
-    for fitted in (False, True):
-        tagger = SDCACRF(l2=0.4, random_state=0, warm_start=True)
-        if fitted:
-            tagger.fit(*small)
-        before = joblib.hash(vars(tagger))
-        with monkeypatch.context() as patch:
-            patch.setattr(CRFDual, when, interrupt)
-            with pytest.raises(error):
-                tagger.fit(*small)
-        assert joblib.hash(vars(tagger)) == before
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -773,60 +742,3 @@ def test_bad_parameters(small, name, value):
     with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of SDCACRF"):
         tagger.fit(*small)
     assert joblib.hash(vars(tagger)) == before
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "weight", "message"),
-    [
-        ([], [], None, "Found an empty batch"),
-        ([[], []], [[], []], None, "Found no token"),
-        ([["a", "b"]], [["x", "y"]], None, "'a' is not a valid token"),
-        ([[["a"], ["b"]]], [["x"]], None, "Sequence 0 has 2 tokens, but 1 labels"),
-        ([[["a"]]], [[1.5]], None, "is neither a string nor an integer"),
-        ([[["a"]]], [[None]], None, "Sequence 0, token 0 has no label; only CRFTagger"),
-        ([[["a"]], [["b"]]], [["x"], [1]], None, "Sequence 1, token 0: label 1"),
-        ([np.array([[np.nan, 1.0]])], [["x"]], None, "Sequence 0, token 0: feature 0 is nan"),
-        ([[["a"]], []], [["x"], []], [0.0, 1.0], "at least one non-zero number"),
-        ([[["a"]], [["b"]]], [["x"], ["y"]], [-1.0, 1.0], "not negative"),
-    ],
-)
-def test_bad_input(X, y, weight, message):
-    tagger = SDCACRF(random_state=0)
-    before = joblib.hash(vars(tagger))
-    with pytest.raises(ValueError, match=message):
-        tagger.fit(X, y, weight)
-    assert joblib.hash(vars(tagger)) == before
-    tagger.fit([[["a"], ["b"]]], [["x", "y"]])
-    before = joblib.hash(vars(tagger))
-    with pytest.raises(ValueError, match=message):
-        tagger.fit(X, y, weight)
-    assert joblib.hash(vars(tagger)) == before
-
-
-def test_features_of_transitions_are_refused(small):
-    lengths = [len(x) for x in small[0]]
-    X = np.concatenate(small[0])
-    batch = SequenceBatch.from_lengths(X, lengths, transition_X=np.ones((len(X), 2)))
-    with pytest.raises(ValueError, match="SDCACRF does not support transition features"):
-        SDCACRF().fit(batch, small[1])
-
-
-def test_all_formats_come_to_the_same():
-    rng = np.random.default_rng(0)
-    grid = rng.normal(size=(20, 3, 4))
-    y = np.where(grid[:, :, 0] > 0, "p", "n")
-    reference = SDCACRF(random_state=0).fit(grid, y)
-    formats = product([list(grid), SequenceBatch.from_sequences(list(grid))], [y.tolist()])
-    for X, labels in formats:
-        assert_same_weights(SDCACRF(random_state=0).fit(X, labels), reference, rtol=0)
-    assert_array_equal(reference.predict(grid).shape, (20, 3))
-
-
-class SDCAClassifier(ClassifierMixin, SDCACRF):
-    """A tagger that says to scikit-learn that it is a classifier."""
-
-
-@parametrize_with_checks([SDCAClassifier()])
-def test_estimator_checks(estimator, check):
-    with global_seed():
-        check(estimator)

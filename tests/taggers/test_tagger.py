@@ -398,26 +398,6 @@ def test_partial_fit_goes_over_the_data_like_fit():
     assert parts.n_iter_ == 2 * whole.n_iter_
 
 
-def test_partial_fit_knows_the_classes_that_it_is_told():
-    X, y = labelled_matrices((3, 1, 5, 2, 4, 6))
-    tagger = PerceptronTagger(random_state=0).partial_fit(
-        X[:1], [["y"] * 3], classes=["z", "y", "x"]
-    )
-    assert_array_equal(tagger.classes_, ["x", "y", "z"])
-    assert tagger.coef_.shape == (3, 4)
-    for _ in range(20):
-        tagger.partial_fit(X, y)
-    assert tagger.score(X, y) > 0.8
-
-
-def test_partial_fit_goes_on_after_fit():
-    X, y = labelled_matrices((3, 1, 5, 2, 4, 6))
-    tagger = PerceptronTagger(average=False, random_state=0).fit(X, y)
-    weights = tagger.coef_.copy()
-    assert tagger.score(X, y) == 1
-    assert_array_equal(tagger.partial_fit(X, y).coef_, weights)
-
-
 # Building blocks
 
 

@@ -226,18 +226,6 @@ def test_parameters_and_attributes_come_back(cases):
         assert np.array_equal(again.history_[name], column)
 
 
-def test_learning_goes_on(cases):
-    """What was stored half way ends where the other ends."""
-    tagger, _ = cases["partly learnt"]
-    tagger = copy.deepcopy(tagger).set_params(random_state=0)
-    data = sio.dumps(tagger)
-    again = sio.loads(data, trusted=trusted_types(data))
-    for one in (tagger, again):
-        one.partial_fit(X, Y)
-    assert np.array_equal(tagger.coef_, again.coef_)
-    assert np.array_equal(tagger.transition_, again.transition_)
-
-
 def test_public_paths():
     """Each public class and function names a package that exports it."""
     for package in (skstruct, crfsuite, skstruct.datasets, skstruct.metrics):
