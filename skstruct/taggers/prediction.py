@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.blocks.rows import scored
 from skstruct.chain.dense import Chain
-from skstruct.chain.kinds import kind_of
+from skstruct.chain.kinds import KINDS
 from skstruct.chain.search import SEARCHES
 from skstruct.decoding import best_labels, make_search, marginals, nbest_labels, probable_spans
 from skstruct.input.constraints import (
@@ -455,9 +455,12 @@ class LinearChainMixin:
 
     @property
     def _kind(self):
-        """Kind of the chain whose weights are there."""
-        order = 2 if hasattr(self, "transition2_") else 1
-        return kind_of(order, 1 + (order == 1 and hasattr(self, "transition_coef_")))
+        """Kind of the chain whose weights are there: the first all of whose fields are."""
+
+        def is_there(kind):
+            return all(hasattr(self, MORE_LEARNT[field][0]) for field in kind.more_shapes(0, 0))
+
+        return next(kind for kind in KINDS if is_there(kind))
 
 
 def _check_shape(tagger, name, part, shape):
