@@ -434,6 +434,9 @@ class _Epochs:
     def chain(self, overwrite=False):
         """Return the weights that predict, in the order of the estimator's features."""
         chain = averaged(self._state, overwrite=overwrite and self._mixture is None)
+        if not overwrite:
+            return chain._replace(weights=np.take(chain.weights, self._rank, axis=0))
+        # At the end of a fit, memory counts more than time.
         reorder(chain.weights, self._rank)
         return chain
 
