@@ -12,7 +12,13 @@ import numpy as np
 
 from skstruct.chain.scores import Rows, sequence_scores
 from skstruct.compiled.jit import inner_jit, inner_lean_jit
-from skstruct.compiled.lanes import LANES, sum_wide_rows
+from skstruct.compiled.lanes import (
+    LANES,
+    TOGETHER,
+    add_wide_outers,
+    add_wide_products,
+    sum_wide_rows,
+)
 from skstruct.compiled.rows import add_outer
 from skstruct.matrices import read_only
 
@@ -38,6 +44,8 @@ class Window(NamedTuple):
     values: np.ndarray  # (length, n_columns)
     sums: np.ndarray  # (n_columns, n_labels)
     spare: np.ndarray  # (n_labels,)
+    places: np.ndarray  # (TOGETHER,) int64, tokens
+    every: np.ndarray  # (n_columns,) int32, numbers of the columns
 
 
 class VisitRows(NamedTuple):
@@ -115,11 +123,7 @@ def visit_rows(rows, vectors, length, n_labels):
     """
     first, *more = rows.sets()
     kind = VisitTransitionRows if more else VisitRows
-    n_columns = len(vectors.columns)
-    window = Window(
-        np.empty((length, n_columns)), np.empty((n_columns, n_labels)), np.empty(n_labels)
-    )
-    return kind(*first, *more, vectors, window)
+    return kind(*first, *more, vectors, new_window(vectors, length, n_labels))
 
 
 @inner_jit
@@ -127,7 +131,11 @@ def new_window(vectors, length, n_labels):
     """Window for sequences up to this length."""
     n_columns = vectors.columns.shape[0]
     return Window(
-        np.empty((length, n_columns)), np.empty((n_columns, n_labels)), np.empty(n_labels)
+        np.empty((length, n_columns)),
+        np.empty((n_columns, n_labels)),
+        np.empty(n_labels),
+        np.empty(TOGETHER, np.int64),
+        np.arange(n_columns, dtype=np.int32),
     )
 
 
@@ -135,35 +143,51 @@ def new_window(vectors, length, n_labels):
 def load_vectors(vectors, first, last, window):
     """Write the vectors of the rows ``first:last`` into the window."""
     for t in range(first, last):
-        row, column = window.values[t - first], 0
+        column = 0
         for p in range(vectors.numbers.shape[1]):
             number, size = vectors.numbers[t, p], vectors.places[p, 2]
             start, factor = vectors.places[p, 1] + number * size, vectors.factors[p]
+            part = window.values[t - first, column : column + size]
             if number < 0:
-                for f in range(size):
-                    row[column + f] = 0.0
+                for f in range(part.shape[0]):
+                    part[f] = 0.0
             elif vectors.places[p, 0]:
-                for f in range(size):
-                    row[column + f] = factor * vectors.double[start + f]
+                load_vector(vectors.double[start : start + size], factor, part)
             else:
-                for f in range(size):
-                    row[column + f] = factor * np.float64(vectors.single[start + f])
+                load_vector(vectors.single[start : start + size], factor, part)
             column += size
+
+
+@inner_lean_jit
+def load_vector(vector, factor, out):
+    """Write a vector times a factor; rows of arrays in loops from zero are vectorised."""
+    for f in range(out.shape[0]):
+        out[f] = factor * np.float64(vector[f])
 
 
 @inner_lean_jit
 def add_vector_scores(vectors, window, length, weights, out):
     """Add the scores of the vectors in the window to those of the first ``length`` tokens."""
-    n_labels, n_columns = weights.shape[1], vectors.columns.shape[0]
-    for t in range(length):
+    add_window_scores(window, length, weights, vectors.columns, out)
+
+
+@inner_lean_jit
+def add_window_scores(window, length, weights, columns, out):
+    """Add the vectors in the window, times the weights of their columns, to scores of tokens."""
+    n_labels, n_columns, first = weights.shape[1], window.values.shape[1], 0
+    if n_labels >= LANES:
+        first = length - length % TOGETHER
+        for t in range(0, first, TOGETHER):
+            add_wide_products(window.values, t, weights, columns, out)
+    for t in range(first, length):
         row, values, spare = out[t], window.values[t], window.spare
         if n_labels >= LANES:
-            sum_wide_rows(None, weights, vectors.columns, values, None, 0, n_columns, spare)
+            sum_wide_rows(None, weights, columns, values, None, 0, n_columns, spare)
         else:
             for j in range(n_labels):
                 spare[j] = 0.0
             for f in range(n_columns):
-                weight = weights[vectors.columns[f]]
+                weight = weights[columns[f]]
                 for j in range(n_labels):
                     spare[j] += values[f] * weight[j]
         for j in range(n_labels):
@@ -182,7 +206,7 @@ def visit_scores(rows, vectors, first, last, chain, window, out):
 @inner_lean_jit
 def sum_vectors(window, length, difference):
     """Write the vectors in the window times the differences of labels into ``window.sums``."""
-    sums = window.sums
+    sums, places, n = window.sums, window.places, 0
     for f in range(sums.shape[0]):
         for j in range(sums.shape[1]):
             sums[f, j] = 0.0
@@ -191,7 +215,21 @@ def sum_vectors(window, length, difference):
         for j in range(sums.shape[1]):
             changes |= difference[t, j] != 0.0
         if changes:
-            add_outer(1.0, window.values[t], difference[t], sums)
+            places[n] = t
+            n += 1
+        if n == TOGETHER or t == length - 1:
+            add_outers(window.values, difference, places, n, sums)
+            n = 0
+
+
+@inner_lean_jit
+def add_outers(values, difference, places, n, sums):
+    """Add the outer products of the rows at the first ``n`` places to the sums."""
+    if n == TOGETHER and sums.shape[1] >= LANES:
+        add_wide_outers(values, difference, places, sums)
+        return
+    for i in range(n):
+        add_outer(1.0, values[places[i]], difference[places[i]], sums)
 
 
 @inner_lean_jit

@@ -21,6 +21,8 @@ from numba.np import arrayobj
 LANES = 8
 # Numbers that a sum takes in at a time: additions of four blocks do not wait for each other.
 GROUP = 4 * LANES
+# Rows that use a row of a matrix while it is in a register.
+TOGETHER = 4
 # Number of features to look ahead, and number of doubles in a cache line.
 AHEAD = 32
 LINE = 8
@@ -74,6 +76,18 @@ if numba.config.DISABLE_JIT:
     def add_wide_outer(weight, x, y, out):
         """``out += weight * outer(x, y)``."""
         out += weight * np.outer(x, y)
+
+    def add_wide_products(values, t, matrix, rows, out):
+        """``out[s] += sum_k values[s, k] * matrix[rows[k]]`` for `TOGETHER` rows from ``t``."""
+        total = np.empty(matrix.shape[1])
+        for s in range(t, t + TOGETHER):
+            sum_wide_rows(None, matrix, rows, values[s], None, 0, len(rows), total)
+            out[s] += total
+
+    def add_wide_outers(x, y, places, out):
+        """``out += sum_i outer(x[places[i]], y[places[i]])`` over the first `TOGETHER` places."""
+        for place in places[:TOGETHER]:
+            add_wide_outer(1.0, x[place], y[place], out)
 
     def add_top_two(x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
@@ -425,6 +439,66 @@ else:
             return context.get_dummy_value()
 
         return types.void(types.float64, x, y, out), codegen
+
+    @intrinsic
+    def add_wide_products(typing, values, t, matrix, rows, out):
+        """``out[s] += sum_k values[s, k] * matrix[rows[k]]`` for `TOGETHER` rows from ``t``."""
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            x, weights, places, target = (
+                code.array(signature.args[i], args[i]) for i in (0, 2, 3, 4)
+            )
+            n, width = (builder.extract_value(part.shape, 1) for part in (x, weights))
+            some = [builder.add(args[1], _INT(i)) for i in range(TOGETHER)]
+            starts = [builder.mul(row, n) for row in some]
+
+            with cgutils.for_range_slice(builder, _INT(0), width, _INT(LANES)) as (start, _):
+                at, skip = code.fit(start, width)
+
+                def step(totals, k):
+                    row = builder.sext(code.item(places, k), _INT)
+                    _, block = code.block(weights, builder.add(builder.mul(row, width), at))
+                    factors = [code.spread(code.item(x, builder.add(s, k))) for s in starts]
+                    pairs = zip(totals, factors, strict=True)
+                    return [code.add_product(total, factor, block) for total, factor in pairs]
+
+                totals = code.over_rows([_ZEROS] * TOGETHER, _INT(0), n, step)
+                for row, total in zip(some, totals, strict=True):
+                    place = builder.add(builder.mul(row, width), at)
+                    address, before = code.block(target, place)
+                    total = builder.fadd(before, total)
+                    code.store(builder.select(code.skipped(skip), before, total), address)
+            return context.get_dummy_value()
+
+        return types.void(values, types.intp, matrix, rows, out), codegen
+
+    @intrinsic
+    def add_wide_outers(typing, x, y, places, out):
+        """``out += sum_i outer(x[places[i]], y[places[i]])`` over the first `TOGETHER` places."""
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            x, y, places, target = map(code.array, signature.args, args)
+            n_rows, width = (builder.extract_value(target.shape, i) for i in (0, 1))
+            some = [code.item(places, _INT(i)) for i in range(TOGETHER)]
+            starts = [builder.mul(place, n_rows) for place in some]
+
+            with cgutils.for_range_slice(builder, _INT(0), width, _INT(LANES)) as (start, _):
+                at, skip = code.fit(start, width)
+                of_y = (builder.add(builder.mul(place, width), at) for place in some)
+                blocks = [code.block(y, place)[1] for place in of_y]
+                blocks = [builder.select(code.skipped(skip), _ZEROS, block) for block in blocks]
+                with cgutils.for_range_slice(builder, _INT(0), n_rows, _INT(1)) as (k, _):
+                    place = builder.add(builder.mul(k, width), at)
+                    address, total = code.block(target, place)
+                    for s, block in zip(starts, blocks, strict=True):
+                        factor = code.spread(code.item(x, builder.add(s, k)))
+                        total = code.add_product(total, factor, block)
+                    code.store(total, address)
+            return context.get_dummy_value()
+
+        return types.void(x, y, places, out), codegen
 
     @intrinsic
     def scatter_wide_row(typing, x, values, rows, first, last, vector):

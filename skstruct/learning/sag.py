@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.visits import add_vector_scores, load_vectors
+from skstruct.blocks.visits import add_vector_scores, add_window_scores, load_vectors
 from skstruct.chain.dense import Chain, prepare_transitions
 from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import finish
@@ -375,10 +375,7 @@ def fill_descent(problem, distinct, i, visit):
             row = visit.gradient.features[distinct.position[k]]
             for j in range(n_labels):
                 score[j] += x * row[j]
-        for f in range(window.sums.shape[0]):
-            x, row = window.values[t, f], window.sums[f]
-            for j in range(n_labels):
-                score[j] += x * row[j]
+    add_window_scores(window, b - a, window.sums, window.every, descent)
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstruct.compiled.lanes import LANES, scatter_wide_row, sum_wide_rows
+from skstruct.compiled.lanes import (
+    LANES,
+    TOGETHER,
+    add_wide_outers,
+    add_wide_products,
+    scatter_wide_row,
+    sum_wide_rows,
+)
 from skstruct.compiled.rows import add_outer, add_rows, max_plus, sort_rows, vector_matrix
 
 SIZES = [1, 2, 3, 7, 8, 9, 13, 16, 17, 22, 24, 25, 32, 33, 40, 41, 48, 49]
@@ -89,6 +96,44 @@ def test_scatter_wide_row_adds_to_every_column_once(n, with_values):
         matrix[rows[k]] += x if values is None else values[k] * x
     scatter(x, values, n * rows, vector)
     assert_allclose(vector, np.append(matrix.ravel(), 7.0), rtol=1e-13, atol=1e-14)
+
+
+@numba.njit
+def multiply_together(values, t, matrix, rows, out):
+    add_wide_products(values, t, matrix, rows, out)
+
+
+@numba.njit
+def add_together(x, y, places, out):
+    add_wide_outers(x, y, places, out)
+
+
+@wide
+def test_products_of_rows_together_are_those_of_each(n):
+    """To the last bit: how many rows there are must not change what a tagger learns."""
+    rng = np.random.default_rng(n)
+    values, matrix = rng.normal(size=(TOGETHER + 3, 5)), rng.normal(size=(7, n))
+    rows, out = np.array([6, 0, 3, 3, 1], np.int32), rng.normal(size=(TOGETHER + 3, n))
+    expected, total = out.copy(), np.empty(n)
+    for t in range(2, 2 + TOGETHER):
+        add_rows_up(
+            None, matrix, np.append(0, rows).astype(np.int32), np.append(0, values[t]), None, total
+        )
+        expected[t] += total
+        assert_allclose(total, values[t] @ matrix[rows], rtol=1e-13, atol=1e-14)
+    multiply_together(values, 2, matrix, rows, out)
+    assert_array_equal(out, expected)
+
+
+@wide
+def test_outer_products_together_are_those_of_each(n):
+    rng = np.random.default_rng(n)
+    x, y, out = rng.normal(size=(9, 6)), rng.normal(size=(9, n)), rng.normal(size=(6, n))
+    places, expected = np.array([7, 0, 4, 8]), out.copy()
+    for place in places:
+        add_outer(1.0, x[place], y[place], expected)
+    add_together(x, y, places, out)
+    assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("values", ["different", "tied", "impossible", "no number"])
