@@ -71,21 +71,21 @@ class DenseBlock(Block):
         """Sum of all squares."""
         return self.factor**2 * float(np.einsum("ij,ij->", *[self.matrix] * 2, dtype=np.float64))
 
-    def add_scores(self, weights, out, run):
+    def add_scores(self, weights, out, run, *, precise=True):
         """A product."""
-        add_product(self.matrix, weights, self.factor, out, run)
+        add_product(self.matrix, weights, self.factor, out, run, precise)
 
     def add_fixed_scores(self, weights, out):
         """A product in a fixed order."""
         add_fixed_product(self.matrix, weights, self.factor, out)
 
-    def add_gradient(self, residual, out, run):
+    def add_gradient(self, residual, out, run, *, precise=True):
         """A product."""
-        add_transposed(self.matrix, residual, self.factor, out, run)
+        add_transposed(self.matrix, residual, self.factor, out, run, precise)
 
-    def add_curvature(self, variance, out, run):
+    def add_curvature(self, variance, out, run, *, precise=True):
         """A product of squares."""
-        add_transposed(self.matrix, variance, self.factor**2, out, run, square=True)
+        add_transposed(self.matrix, variance, self.factor**2, out, run, precise, square=True)
 
     def pack(self):
         """The arguments."""

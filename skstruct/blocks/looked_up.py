@@ -98,10 +98,10 @@ class LookedUpBlock(Block):
         squares = np.einsum("ij,ij->i", *[self.table] * 2, dtype=np.float64)
         return self.factor**2 * float(squares @ times)
 
-    def add_scores(self, weights, out, run):
+    def add_scores(self, weights, out, run, *, precise=True):
         """One product with the table, whose rows are gathered."""
         products = np.zeros((len(self.table), self.numbers.shape[1] * weights.shape[1]))
-        add_product(self.table, self._by_dimension(weights), self.factor, products, run)
+        add_product(self.table, self._by_dimension(weights), self.factor, products, run, precise)
         gather(products, read_only(self.numbers), out)
 
     def add_fixed_scores(self, weights, out):
@@ -110,20 +110,20 @@ class LookedUpBlock(Block):
         add_fixed_product(self.table, self._by_dimension(weights), self.factor, products)
         gather(products, read_only(self.numbers), out)
 
-    def add_gradient(self, residual, out, run):
+    def add_gradient(self, residual, out, run, *, precise=True):
         """Sums by number, then one product with the table."""
-        self._add_transposed(residual, self.factor, out, run, square=False)
+        self._add_transposed(residual, self.factor, out, run, precise, square=False)
 
-    def add_curvature(self, variance, out, run):
+    def add_curvature(self, variance, out, run, *, precise=True):
         """Sums by number, then one product with the squares."""
-        self._add_transposed(variance, self.factor**2, out, run, square=True)
+        self._add_transposed(variance, self.factor**2, out, run, precise, square=True)
 
-    def _add_transposed(self, residual, factor, out, run, *, square):
+    def _add_transposed(self, residual, factor, out, run, precise, *, square):
         n_places, n_labels = self.numbers.shape[1], residual.shape[1]
         sums = np.zeros((len(self.table), n_places * n_labels))
         sum_by_number(residual, read_only(self.numbers), sums)
         total = np.zeros((self.table.shape[1], n_places * n_labels))
-        add_transposed(self.table, sums, factor, total, run, square=square)
+        add_transposed(self.table, sums, factor, total, run, precise, square=square)
         by_place = total.reshape(-1, n_places, n_labels).transpose(1, 0, 2)
         out += by_place.reshape(out.shape)
 

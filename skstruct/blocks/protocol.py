@@ -1,8 +1,9 @@
 """What a block does, and the products that all of them are made of.
 
-Products in fits are BLAS's, in panels of a fixed size that are added in a fixed order. BLAS rounds
-a row alone otherwise than in a matrix, so predictions use a kernel of their own, and one sentence
-has the scores that it has in a batch, to the last bit.
+Products in fits are BLAS's, in panels of a fixed size that are added in a fixed order. Panels in
+single precision are multiplied so, and added in double precision, unless a product has to be
+precise. BLAS rounds a row alone otherwise than in a matrix, so predictions use a kernel of their
+own, and one sentence has the scores that it has in a batch, to the last bit.
 """
 
 from abc import ABC, abstractmethod
@@ -18,6 +19,8 @@ from skstruct.matrices import read_only
 
 # Rows of a panel. In double precision with 512 numbers a row, they fit the outer caches.
 PANEL = 512
+# Values whose products with usual weights are far from the limits of single precision.
+_SMALL, _LARGE = 1e-6, 1e6
 
 
 class Block(ABC):
@@ -90,11 +93,18 @@ class Block(ABC):
     def sum_of_squares(self):
         """Sum of the squares of the values of all tokens."""
 
+    def may_be_single(self):
+        """True if products in single precision neither overflow nor vanish."""
+        values = self.values()
+        largest = abs(self.factor) * max(values.max(initial=0.0), -values.min(initial=0.0))
+        return _SMALL <= largest <= _LARGE
+
     @abstractmethod
-    def add_scores(self, weights, out, run):
+    def add_scores(self, weights, out, run, *, precise=True):
         """Add ``block @ weights`` to `out`, of shape (n_rows, n_labels), by BLAS.
 
-        ``run`` comes from `skstruct.utils.parallel.range_runner`.
+        ``run`` comes from `skstruct.utils.parallel.range_runner`. Unless the product has to be
+        ``precise``, it takes the precision of the block.
         """
 
     @abstractmethod
@@ -102,11 +112,11 @@ class Block(ABC):
         """Add the same in a fixed order, whatever the number of rows."""
 
     @abstractmethod
-    def add_gradient(self, residual, out, run):
+    def add_gradient(self, residual, out, run, *, precise=True):
         """Add ``block.T @ residual`` to `out`, of shape (n_columns, n_labels), by BLAS."""
 
     @abstractmethod
-    def add_curvature(self, variance, out, run):
+    def add_curvature(self, variance, out, run, *, precise=True):
         """Add ``(block ** 2).T @ variance`` to `out`, of shape (n_columns, n_labels), by BLAS."""
 
     @abstractmethod
@@ -130,34 +140,41 @@ def _groups(n, n_groups):
     return [panels[first:last] for first, last in pairwise(cuts)]
 
 
-def add_product(matrix, weights, factor, out, run):
+def add_product(matrix, weights, factor, out, run, precise):
     """Add ``factor * matrix @ weights`` to `out`, panel by panel."""
-    weights = factor * weights
+    dtype = _type_of_product(matrix, precise)
+    weights = (factor * weights).astype(dtype, copy=False)
 
     def add(panels):
-        buffer = np.empty((PANEL, matrix.shape[1]))
+        buffer = np.empty((PANEL, matrix.shape[1]), dtype)
         for rows in panels:
-            out[rows] += _in_double(matrix[rows], buffer) @ weights
+            out[rows] += _as_type(matrix[rows], buffer) @ weights
 
     run.each(add, _groups(len(matrix), run.n_ranges))
 
 
-def add_transposed(matrix, residual, factor, out, run, *, square=False):
+def add_transposed(matrix, residual, factor, out, run, precise, *, square=False):
     """Add ``factor * matrix.T @ residual`` to `out`, or with the squares of the matrix."""
+    dtype = _type_of_product(matrix, precise)
 
     def total(panels):
-        buffer, found = np.empty((PANEL, matrix.shape[1])), np.zeros(out.shape)
+        buffer, found = np.empty((PANEL, matrix.shape[1]), dtype), np.zeros(out.shape)
         for rows in panels:
-            panel = _in_double(matrix[rows], buffer)
-            found += (np.square(panel) if square else panel).T @ residual[rows]
+            panel = _as_type(matrix[rows], buffer)
+            factors = np.square(panel) if square else panel
+            found += factors.T @ residual[rows].astype(dtype, copy=False)
         return found
 
     out += factor * sum(run.each(total, _groups(len(matrix), run.n_ranges)))
 
 
-def _in_double(panel, buffer):
-    """A panel in double precision, in which a fit gets as near to its minimum as without blocks."""
-    if panel.dtype == np.float64:
+def _type_of_product(matrix, precise):
+    return np.dtype(np.float64) if precise else matrix.dtype
+
+
+def _as_type(panel, buffer):
+    """A panel in the type of the buffer, which it may be written into."""
+    if panel.dtype == buffer.dtype:
         return panel
     buffer[: len(panel)] = panel
     return buffer[: len(panel)]

@@ -62,7 +62,11 @@ class Likelihood:
         As given.
     edges : Listed or Dense
         The transitions: those with a weight, if it pays to list them. Scores are not read.
+    precise : bool
+        True by default. Products with blocks in single precision are then in double precision.
     """
+
+    precise = True
 
     def __init__(self, features, training_set, shape, transition, partial, cost=NO_COST, blocks=()):
         self.features = features
@@ -158,7 +162,8 @@ class Likelihood:
             self._of_blocks[:] = 0.0 if self._scores is None else self._scores
             with one_blas_thread():
                 for block, where in self.blocks:
-                    block.add_scores(theta[where].reshape(-1, k), self._of_blocks, run)
+                    weights = theta[where].reshape(-1, k)
+                    block.add_scores(weights, self._of_blocks, run, precise=self.precise)
         return self._of_blocks
 
     def _add_gradient_of_blocks(self, residual, curved, out, run):
@@ -167,7 +172,7 @@ class Likelihood:
             for block, where in self.blocks:
                 part = out[where].reshape(-1, self.shape.n_labels)
                 add = block.add_curvature if curved else block.add_gradient
-                add(residual, part, run)
+                add(residual, part, run, precise=self.precise)
 
     def __getstate__(self):
         # Without the buffers of the last call.

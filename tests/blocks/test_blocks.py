@@ -112,6 +112,13 @@ def test_products_are_those_of_the_matrix(kind, dtype, n_rows, n_jobs):
             found = np.ones((6, 3))
             add(residual, found, run)
             assert_allclose(found, 1 + matrix.T @ residual, **tol)
+        quick, total = np.ones((n_rows, 3)), np.ones((6, 3))
+        block.add_scores(weights, quick, run, precise=False)
+        block.add_gradient(residual, total, run, precise=False)
+        assert_allclose(quick, scores, rtol=1e-4, atol=1e-4)
+        assert_allclose(total, 1 + X.T @ residual, rtol=1e-4, atol=1e-2)
+        if n_rows > 1:
+            assert np.array_equal(quick, scores) == (dtype == np.float64)
     fixed = np.ones((n_rows, 3))
     block.add_fixed_scores(weights, fixed)
     assert_allclose(fixed, 1 + X @ weights, **tol)
@@ -270,6 +277,37 @@ def test_a_crf_finds_the_minimum_of_sparse_columns(params, dtype):
         assert 0 < np.count_nonzero(of_block == 0) < of_block.size
     same = clone(tagger).fit(batch, y)
     assert_array_equal(same.coef_, ours.coef_)
+
+
+def kinds_of_products(monkeypatch, tagger, batch, y):
+    """Whether products of blocks had to be precise in a fit of a tagger, which is returned, too."""
+    found, add = set(), LookedUpBlock.add_scores
+
+    def watched(block, weights, out, run, *, precise=True):
+        found.add(precise)
+        add(block, weights, out, run, precise=precise)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LookedUpBlock, "add_scores", watched)
+        return found, tagger.fit(batch, y)
+
+
+def test_products_are_in_single_precision_unless_a_fit_needs_more(monkeypatch):
+    batch, y = make_batch((5, 3, 7) * 20, [looked_up_block], np.float32)
+    precise, exact = kinds_of_products(monkeypatch, CRFTagger(tol=1e-9), batch, y)
+    assert precise == {True}
+    single, quick = kinds_of_products(monkeypatch, CRFTagger(tol=1e-6), batch, y)
+    assert single == {False}
+    assert_allclose(quick.history_["objective"][-1], exact.history_["objective"][-1], rtol=2e-6)
+    assert_allclose(quick.coef_, exact.coef_, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore:Feature 0 has values")
+@pytest.mark.parametrize("size", [1e-20, 1e20])
+def test_products_of_extreme_values_are_in_double_precision(monkeypatch, size):
+    batch, y = make_batch((5, 3, 7) * 4, [looked_up_block], np.float32, words=False)
+    precise, _ = kinds_of_products(monkeypatch, CRFTagger(l2=size**2), batch * size, y)
+    assert precise == {True}
 
 
 def test_columns_of_blocks_have_a_weight_for_every_label():
