@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.commandline import make_parser, open_report, parse
 from benchmarks.common.corpora import TWO_FILES, choose, columns, data_folder, load_quick_digits
+from benchmarks.common.processes import n_swaps
 from benchmarks.common.report import table
 from benchmarks.sdca_paper.tasks import QUICK_TASKS, TASKS
 from benchmarks.search_based.tasks import read_ocr
@@ -82,7 +83,11 @@ class Problem:
             [np.concatenate(group) for group in zip(*versions, strict=True)]
             for versions in ([self.y_test] * len(a), a, b)
         ]
-        options = {"metric": "token_accuracy", "n_resamples": N_RESAMPLES, "random_state": 0}
+        options = {
+            "metric": "token_accuracy",
+            "n_resamples": n_swaps(N_RESAMPLES),
+            "random_state": 0,
+        }
         return paired_permutation_test(*joined, **options).pvalue
 
 

@@ -56,7 +56,7 @@ from benchmarks.common.corpora import (
     write_sentences,
 )
 from benchmarks.common.features import feature_dicts, shape, tutorial_features
-from benchmarks.common.processes import Clock, run_child
+from benchmarks.common.processes import Clock, n_swaps, run_child
 from benchmarks.common.report import (
     corrected,
     machine,
@@ -230,7 +230,7 @@ def compare(corpus, y_test, theirs, ours):
     from skstruct.metrics import paired_permutation_test
 
     test = partial(paired_permutation_test, y_test, metric=corpus.measure, random_state=0)
-    found = test(ours, theirs)
+    found = test(ours, theirs, n_resamples=n_swaps(9999))
     # The difference from labels that are all right tells the score.
     score = 1 - test(y_test, ours, n_resamples=1).difference
     return {"score": score, "difference": found.difference, "pvalue": found.pvalue}

@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.common.commandline import make_parser, open_report, parse, results_folder
 from benchmarks.common.corpora import TWO_FILES, choose, columns, load_quick
+from benchmarks.common.processes import n_swaps
 from benchmarks.common.report import corrected, machine, mean_and_deviation, table
 from benchmarks.common.runs import Records
 from skstruct import CRFTagger, SpanTaggerCV, WordClusters, WordVectorizer
@@ -259,12 +260,12 @@ def permuted_p(counts, others):
     """
     rng, shift = np.random.default_rng(0), others - counts
     found = abs(float(np.mean(f1(counts.sum(axis=1)) - f1(others.sum(axis=1)))))
-    n_as_large = 0
-    for _ in range(N_SWAPS):
+    n_as_large, n = 0, n_swaps(N_SWAPS)
+    for _ in range(n):
         moved = shift[:, rng.random(counts.shape[1]) < 0.5].sum(axis=1)
         first, second = counts.sum(axis=1) + moved, others.sum(axis=1) - moved
         n_as_large += abs(np.mean(f1(first) - f1(second))) >= found - 1e-9
-    return (1 + n_as_large) / (1 + N_SWAPS)
+    return (1 + n_as_large) / (1 + n)
 
 
 def complete_cells(records, corpora, shares, n_seeds):

@@ -78,6 +78,11 @@ def is_quick():
     return _shares
 
 
+def n_swaps(number):
+    """Number of swaps of a permutation test; few in quick runs, of which tests took the most."""
+    return min(number, 99) if is_quick() else number
+
+
 def run_child(module, *arguments, timeout=None, alone=False):
     """Run a module of this package in a fresh process; return the JSON of its last line.
 

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.common.processes import is_quick
+from benchmarks.common.processes import n_swaps
 from skstruct.metrics import paired_permutation_test
 
 # All swaps are tried of up to 15 units, this many at random of more.
 MOST_ENUMERATED = 1 << 15
 N_RESAMPLES = 20_000
-# In quick runs, of which tests would take more than half of the time.
-N_QUICK = 99
 
 
 class Comparison(NamedTuple):
@@ -27,7 +25,7 @@ def compare(y_true, y_pred, y_other, measure, groups=None):
     """Test a difference; `groups` are those of the sequences, such as speakers."""
     n_units = len(y_true) if groups is None else len(np.unique(groups))
     few = n_units <= MOST_ENUMERATED.bit_length() - 1
-    n_resamples = N_QUICK if is_quick() else MOST_ENUMERATED if few else N_RESAMPLES
+    n_resamples = n_swaps(MOST_ENUMERATED if few else N_RESAMPLES)
     test = paired_permutation_test(
         y_true,
         y_pred,

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from benchmarks.common.processes import n_swaps
 from benchmarks.common.report import mean_and_deviation
 
 LOSS_NAMES = {"hinge": "hinge", "logistic": "logistic", "log": "log", "bayes_risk": "Bayes risk"}
@@ -182,11 +183,11 @@ class Task:
             return self.metric(first)[self.key] - self.metric(total.sum(axis=0) - first)[self.key]
 
         observed = abs(gap(a.sum(axis=0)))
-        rng = np.random.default_rng(0)
-        swaps = rng.random((N_SWAPS, len(a))) < 0.5
+        rng, n = np.random.default_rng(0), n_swaps(N_SWAPS)
+        swaps = rng.random((n, len(a))) < 0.5
         firsts = a.sum(axis=0) - swaps @ difference
         hits = sum(abs(gap(first)) >= observed - 1e-12 for first in firsts)
-        return (hits + 1) / (N_SWAPS + 1)
+        return (hits + 1) / (n + 1)
 
     def key_choices(self):
         """The choices of the main comparisons."""

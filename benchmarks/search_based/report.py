@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from benchmarks.common.processes import n_swaps
 from benchmarks.common.report import mean_and_deviation, table
 from benchmarks.search_based.figures import draw_figures
 from benchmarks.search_based.plan import EPOCHS, MINI_LENGTHS, MIRA_STEPS, N_BEST, main_systems
@@ -83,12 +84,12 @@ def p_value(a, b):
     a, b = a.counts(), b.counts()
     total, difference = (a + b).sum(axis=0), a - b
     observed = abs(score_of_counts(a) - score_of_counts(b))
-    rng = np.random.default_rng(0)
-    first = np.empty((N_SWAPS, 3))
-    for s in range(N_SWAPS):
+    rng, n = np.random.default_rng(0), n_swaps(N_SWAPS)
+    first = np.empty((n, 3))
+    for s in range(n):
         first[s] = a.sum(axis=0) - difference[rng.random(len(a)) < 0.5].sum(axis=0)
     gaps = np.abs(score_of_counts(first[:, None]) - score_of_counts((total - first)[:, None]))
-    return (np.sum(gaps >= observed - 1e-12) + 1) / (N_SWAPS + 1)
+    return (np.sum(gaps >= observed - 1e-12) + 1) / (n + 1)
 
 
 def write_report(all_runs, report):
