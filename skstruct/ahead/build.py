@@ -24,7 +24,7 @@ from pathlib import Path
 import numba
 
 from skstruct.ahead.warm import number_symbols_from
-from skstruct.ahead.workload import run_step, steps
+from skstruct.ahead.workload import part_of, run_step, steps
 from skstruct.compiled.archive import write_archive
 from skstruct.compiled.cache import unpack
 from skstruct.compiled.rules import (
@@ -35,9 +35,7 @@ from skstruct.compiled.rules import (
     read_file,
 )
 
-# Estimators of the first part; the second has all others. Each takes half of the time. More parts
-# would compile more of the kernels that they share.
-FIRST = ("CRFTagger",)
+# More parts would compile more of the kernels that they share.
 N_PARTS = 2
 
 
@@ -104,7 +102,7 @@ def _compile_part(part, cache, signatures):
 
 def _run_steps(part):
     for step in steps():
-        if (step.estimator in FIRST) == (part == 0):
+        if part_of(step) == part:
             run_step(step)
 
 
