@@ -200,7 +200,7 @@ class Case:
 
 
 def check_best(case):
-    labels = np.empty(case.length, np.int64)
+    labels = np.empty(case.length, np.int32)
     best = viterbi(case.scores.copy(), case.length, case.edges, labels)
     assert np.isclose(best, case.scores_of_paths.max()) or not case.possible()
     assert np.isclose(best, case.score_of(tuple(labels))) or not case.possible()
@@ -238,7 +238,7 @@ def check_known(case):
     if not case.possible():
         return
     path = case.paths[int(np.argmax(case.scores_of_paths))]
-    known = np.where(case.rng.random(case.length) < 0.5, path, -1)
+    known = np.where(case.rng.random(case.length) < 0.5, path, -1).astype(np.int32)
     _, node, counts, factors = case.run(case.edges, 2.0)
     got = subtract_agreeing(case.scores.copy(), known, factors, 2.0, node, counts)
     expected, p = case.probabilities(known)

@@ -110,6 +110,7 @@ def test_a_range_writes_its_own_rows_only():
     rng = np.random.default_rng(1)
     X, chain = rng.normal(size=(9, 4)), random_chain(rng, 4, 3)
     offsets = np.array([0, 2, 2, 5, 9])
+    offsets.flags.writeable = False
     whole, part = np.full(9, -1, np.int32), np.full(9, -1, np.int32)
     decode_best(as_rows(X), offsets, 0, 4, chain, whole)
     decode_best(as_rows(X), offsets, 1, 3, chain, part)

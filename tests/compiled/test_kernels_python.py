@@ -421,7 +421,7 @@ def hard_sums():
             args = emission.copy(), n, factors, node, np.empty(n), 2.0, counts
             found[title + "log-partition"] = forward_backward.forward_backward(*args)
             if number < 3:
-                known = np.array([-1, 1, -1, -1])
+                known = np.array([-1, 1, -1, -1], np.int32)
                 subtract_agreeing(emission.copy(), known, factors, 2.0, node, counts)
             finish(factors, counts)
             found[title + "node"], found[title + "counts"] = node, counts
@@ -488,11 +488,11 @@ def second_order():
             forward_backward.forward_backward(*args)
             finish(part, counts)
             found[f"{name}{number}-first"], found[f"{name}{number}-log"] = counts[:2]
-        known, agreeing = np.array([-1, 1, -1, 0]), np.zeros((4, k))
+        known, agreeing = np.array([-1, 1, -1, 0], np.int32), np.zeros((4, k))
         counts = zero_counts(edges, 4)
         found[name + "agreeing"] = agreeing
         subtract_agreeing(emission.copy(), known, factors_of(edges, 4), 1.0, agreeing, counts)
-        gold = np.array([0, 1, 1, 2])
+        gold = np.array([0, 1, 1, 2], np.int32)
         found[name + "score"] = scores.path_score(emission, 4, edges, gold)
         if forbidden == 0.0:
             found[name + "viterbi"] = path = np.empty(4, np.int32)
