@@ -19,6 +19,9 @@ from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.protocol import factors_of, finish, zero_counts
 from skstruct.chain.viterbi import viterbi
 
+# Each compiles kernels of its own.
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "docs" / "development" / "extensions"
 if not FOLDER.is_dir():
     pytest.skip("the development guide is not at hand", allow_module_level=True)

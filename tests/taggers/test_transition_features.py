@@ -784,6 +784,7 @@ def test_too_many_weights_are_an_error_that_says_how_many():
         zero_transition_weights(10**12, 100)
 
 
+@pytest.mark.slow
 def test_wide_numbers_of_transitions_make_no_difference(monkeypatch):
     batch, y = random_batch()
     expected = clone(TAGGERS["lbfgs"]).fit(batch, y)
@@ -793,6 +794,7 @@ def test_wide_numbers_of_transitions_make_no_difference(monkeypatch):
         assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
+@pytest.mark.slow
 def test_a_crf_with_more_transitions_than_16_bits_number():
     """Where the second feature is 1, the labels go backwards."""
     k = 190
