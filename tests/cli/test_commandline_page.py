@@ -67,7 +67,7 @@ def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
         if command.startswith("curl "):
             names = re.search(r"/\{(.*)\}\.txt\.gz", command)[1].split(",")
             assert names == ["train", "test"]
-            for name, size in zip(names, (100, 25), strict=True):
+            for name, size in zip(names, (60, 15), strict=True):
                 write_part(tmp_path / f"{name}.txt.gz", name, size)
             continue
         # Workers of joblib that other tests have started are in another folder.
