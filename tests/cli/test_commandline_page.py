@@ -69,6 +69,9 @@ def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
             assert names == ["train", "test"]
             for name, size in zip(names, (60, 15), strict=True):
                 write_part(tmp_path / f"{name}.txt.gz", name, size)
+            # Of two annotators.
+            for name in ("ann", "bob"):
+                write_part(tmp_path / f"{name}.txt", "train", 15)
             continue
         # Workers of joblib that other tests have started are in another folder.
         if set(command) & set("|>") or " -j " in command:
