@@ -59,18 +59,18 @@ def learn(tagger, workers, parts, vectorizer, classes, make_monitor, dtype, befo
     -------
     solution : Solution
     """
-    *shards, scale = read_shards(tagger, workers, parts, vectorizer, classes)
+    *shards, model, scale = read_shards(tagger, workers, parts, vectorizer, classes)
     del parts
     monitor = make_monitor()
-    start = None if before is None else start_from(before, tagger, vectorizer)
+    start = None if before is None else start_from(before, tagger, vectorizer, model)
     if isinstance(tagger, CRFTagger) and tagger.solver == "lbfgs":
-        objective = make_objective(tagger, workers, *shards, dtype)
+        objective = make_objective(tagger, workers, *shards, model, dtype)
         # The objective keeps what it needs of them.
         del shards
         solution = minimize(objective, settings_of(Settings, tagger), start, monitor)
     else:
-        solution = fit_online(tagger, workers, *shards, start, monitor)
-    check_chain(solution.chain, tagger._model().possible, solution.n_iter)
+        solution = fit_online(tagger, workers, *shards, model, start, monitor)
+    check_chain(solution.chain, model.possible, solution.n_iter)
     return solution._replace(scale=scale)
 
 
@@ -85,6 +85,7 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
         Futures of the training sets of the shards.
     numbers : list of ndarray
         For each shard the numbers of its features in the model.
+    model : Model
     scale : str or None
         Advice to scale the features.
     """
@@ -107,14 +108,14 @@ def read_shards(tagger, workers, parts, vectorizer, classes):
     codes = [np.array([code_of[label] for label in of.classes], np.int32) for of in found]
     # Free the summaries, which have been merged.
     del found
-    possible = tagger._model().possible
+    model = tagger._model()
     training_sets = workers.map(
         number,
         list(zip(shards, codes, kept, strict=True)),
-        (tagger.classes_, possible, tagger.class_weight, tagger._learns_partial_labels()),
+        (tagger.classes_, model.possible, tagger.class_weight, tagger._learns_partial_labels()),
         keep=True,
     )
-    return training_sets, [n[of] for n, of in zip(numbers, kept, strict=True)], scale
+    return training_sets, [n[of] for n, of in zip(numbers, kept, strict=True)], model, scale
 
 
 def count_all_labels(workers, parts, vectorizer):
@@ -130,9 +131,9 @@ def count_all_labels(workers, parts, vectorizer):
     return total if len(counts) > 1 else None
 
 
-def make_objective(tagger, workers, training_sets, numbers, dtype):
+def make_objective(tagger, workers, training_sets, numbers, model, dtype):
     """Make the objective of a conditional random field of the shards that `read_shards` returns."""
-    model, settings = tagger._model(), settings_of(Settings, tagger)
+    settings = settings_of(Settings, tagger)
     n_labels, min_freq = model.n_labels, settings.min_freq
     sizes = ((part, len(of)) for part, of in zip(training_sets, numbers, strict=True))
     counts = workers.iterate(count, sizes, (n_labels, model.order, min_freq > 0))
@@ -172,7 +173,7 @@ def make_objective(tagger, workers, training_sets, numbers, dtype):
     return ShardedObjective(likelihood, vector, settings.l2)
 
 
-def start_from(before, tagger, vectorizer):
+def start_from(before, tagger, vectorizer, model):
     """Weights of an earlier fit, for the labels and features of this one.
 
     Parameters
@@ -183,6 +184,8 @@ def start_from(before, tagger, vectorizer):
         With labels and features.
     vectorizer : vectoriser or None
         What makes its batches of tokens.
+    model : Model
+        Of this fit.
 
     Returns
     -------
@@ -196,7 +199,7 @@ def start_from(before, tagger, vectorizer):
         chain has changed.
     """
     known = tagger._same_order(before.estimator_._chain())
-    chain = tagger._model()._replace(possible=None).zero_chain()
+    chain = model._replace(possible=None).zero_chain()
     label = _positions_in(before.classes_.tolist(), tagger.classes_.tolist())
     names = _names(before.estimator_, before.vectorizer_), _names(tagger, vectorizer)
     sizes = len(known.weights), len(chain.weights)

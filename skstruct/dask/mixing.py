@@ -25,7 +25,7 @@ from skstruct.matrices import read_only
 from skstruct.utils.progress import without_callbacks
 
 
-def fit_online(tagger, workers, training_sets, numbers, start, monitor):
+def fit_online(tagger, workers, training_sets, numbers, model, start, monitor):
     """Learn the weights of an online learner.
 
     Parameters
@@ -35,7 +35,8 @@ def fit_online(tagger, workers, training_sets, numbers, start, monitor):
     workers : Cluster
         Where the shards are; anything with its `map` and `iterate`.
     training_sets, numbers : list
-        From `skstruct.dask.learning.read_shards`.
+        From `skstruct.dask.learning.read_shards`, as the model.
+    model : Model
     start : Chain or None
         Weights to start from.
     monitor : Monitor
@@ -45,7 +46,6 @@ def fit_online(tagger, workers, training_sets, numbers, start, monitor):
     -------
     solution : Solution
     """
-    model = tagger._model()
     learner = tagger._learner(model)
     sizes = workers.map(count_labels, [(part,) for part in training_sets])
     shards = zip(training_sets, numbers, sizes, strict=True)

@@ -82,7 +82,7 @@ def test_features_and_labels_are_matched_by_name():
     before = fit(CRFTagger(), X[:20], [[label.replace("A", "Z") for label in y] for y in Y[:20]])
     x = [[{**token, "new": "yes", "word": token["word"][:2]} for token in tokens] for tokens in X]
     now = fit(PerceptronTagger(max_iter=1, tol=None, random_state=0), x, Y).estimator_
-    chain = start_from(before, now, None)
+    chain = start_from(before, now, None, now._model())
     weights = SimpleNamespace(coef_=chain.weights.T, transition_=chain.transition)
     weights.intercept_, weights.start_, weights.end_ = chain.intercept, chain.start, chain.end
     found = by_name(weights, now.feature_names_in_, now.classes_)
@@ -98,7 +98,8 @@ def test_features_of_templates_are_matched_by_name():
     vectorizer = TemplateVectorizer(["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]"])
     before = fit(CRFTagger(), words[:10], Y[:10], vectorizer=vectorizer)
     now = fit(CRFTagger(), words, Y, vectorizer=vectorizer.set_params(min_freq=2))
-    chain = start_from(before, now.estimator_, now.vectorizer_)
+    tagger = now.estimator_
+    chain = start_from(before, tagger, now.vectorizer_, tagger._model())
     known = before.vectorizer_.get_feature_names_out()
     of = dict(zip(known, before.estimator_.coef_.T, strict=True))
     names = now.vectorizer_.get_feature_names_out()
@@ -128,7 +129,8 @@ def test_columns_are_matched_by_name():
         for order in ([0, 1, 2, 3], [3, 1, 0, 2])
     )
     before = fit(CRFTagger(), batch, Y)
-    chain = start_from(before, fit(CRFTagger(max_iter=1), other, Y).estimator_, None)
+    now = fit(CRFTagger(max_iter=1), other, Y).estimator_
+    chain = start_from(before, now, None, now._model())
     assert_array_equal(chain.weights, before.estimator_.coef_.T[[3, 1, 0, 2]])
 
 
