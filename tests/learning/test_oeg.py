@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from helpers.objectives import learnable_data, training_set
+from helpers.objectives import as_weights, learnable_data, training_set
 from numpy.testing import assert_allclose
 
 from skstruct import CRFTagger
@@ -15,11 +15,6 @@ def learner(X, y, sample_weight=None, **params):
     model = Model(X[0].shape[1], 1 + max(map(max, y)))
     data = training_set(X, y, sample_weight)
     return ExponentiatedGradient(data, model, **{"l2": 1.0, "fit_intercept": True, **params})
-
-
-def weights_of(oeg):
-    chain = oeg.chain()
-    return naive.Weights(chain.weights.T, *chain[1:])
 
 
 class Listed:
@@ -87,7 +82,7 @@ def test_steps_by_listing_all_labellings(sample_weight, l2):
             alphas, eta = listed.step(alphas, i, etas[i])
             etas[i] = min(1.0, 1.05 * eta) if eta == etas[i] else eta
             oeg.steps(np.array([i]))
-        for found, part in zip(weights_of(oeg), listed.weights(alphas), strict=True):
+        for found, part in zip(as_weights(oeg.chain()), listed.weights(alphas), strict=True):
             assert_allclose(found, part, atol=1e-9)
         assert_allclose(oeg.dual(), listed.value(alphas))
         assert_allclose(oeg._state.eta, etas)
@@ -129,7 +124,7 @@ def test_reaches_the_optimum(sample_weight, fit_intercept):
     assert np.all(np.diff(duals) >= -1e-9)
     assert np.all(np.array(duals) <= minimum * (1 + 1e-12))
     assert_allclose(duals[-1], minimum, rtol=1e-8)
-    found = naive.crf_objective(X, y, weights_of(oeg), 0.5, weight)
+    found = naive.crf_objective(X, y, as_weights(oeg.chain()), 0.5, weight)
     assert_allclose(found, minimum, rtol=1e-8)
-    for ours, theirs in zip(weights_of(oeg), naive.weights_of(best), strict=True):
+    for ours, theirs in zip(as_weights(oeg.chain()), naive.weights_of(best), strict=True):
         assert_allclose(ours, theirs, atol=1e-3)

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from helpers.objectives import learnable_data, training_set
+from helpers.objectives import as_weights, learnable_data, training_set
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstruct import CRFTagger
@@ -16,11 +16,6 @@ def learner(X, y, sample_weight=None, **params):
     model = Model(X[0].shape[1], 1 + max(map(max, y)))
     data = training_set(X, y, sample_weight)
     return StochasticAverageGradient(data, model, **{"l2": 1.0, "fit_intercept": True, **params})
-
-
-def weights_of(sag):
-    chain = sag.chain()
-    return naive.Weights(chain.weights.T, *chain[1:])
 
 
 @pytest.mark.parametrize("skip_searches", [False, True])
@@ -41,7 +36,7 @@ def test_steps(values, sample_weight, fit_intercept, skip_searches):
         expected, curvatures, n_calls = naive.sag_weights(
             X, y, order[:end], l2=0.7, sample_weight=weight, **options
         )
-        for found, part in zip(weights_of(sag), expected, strict=True):
+        for found, part in zip(as_weights(sag.chain()), expected, strict=True):
             assert_allclose(found, part, atol=1e-10)
         for i, curvature in curvatures.items():
             assert_allclose(sag._state.curvature[i], curvature)
@@ -65,9 +60,9 @@ def test_reaches_the_optimum(sample_weight, nonuniformity, skip_searches):
         l2=0.5, tol=1e-13, all_possible_states=True, all_possible_transitions=True
     ).fit(X, y, weight)
     minimum = naive.crf_objective(X, y, naive.weights_of(best), 0.5, weight)
-    found = naive.crf_objective(X, y, weights_of(sag), 0.5, weight)
+    found = naive.crf_objective(X, y, as_weights(sag.chain()), 0.5, weight)
     assert_allclose(found, minimum, rtol=1e-9)
-    for ours, theirs in zip(weights_of(sag), naive.weights_of(best), strict=True):
+    for ours, theirs in zip(as_weights(sag.chain()), naive.weights_of(best), strict=True):
         assert_allclose(ours, theirs, atol=1e-4)
 
 

@@ -18,7 +18,7 @@ from helpers.constraints import (
     scheme_data,
     with_weights,
 )
-from helpers.objectives import crf_objective, packed_set
+from helpers.objectives import crf_objective, training_set
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -42,7 +42,6 @@ from skstruct.chain.search import SEARCHES, search_nbest
 from skstruct.datasets import convert_labels
 from skstruct.decoding import make_search
 from skstruct.input.constraints import check_labelling, read_constraint
-from skstruct.input.training_set import as_rows
 from skstruct.learning.ascent import draw_order
 from skstruct.learning.start import dual_free_epochs
 from skstruct.metrics import extract_chunks
@@ -320,12 +319,7 @@ def test_objective_and_gradient_are_those_of_the_possible_labellings(seed, inter
     k, lengths = rng.integers(1, 5), rng.integers(1, 5, 4)
     possible = random_possible(rng, k)
     X, y = random_sequences(rng, possible, lengths, 2)
-    data = packed_set(
-        as_rows(np.concatenate(X)),
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate(y).astype(np.int32),
-        rng.choice([0.5, 1.0, 2.0], 4),
-    )
+    data = training_set(X, y, rng.choice([0.5, 1.0, 2.0], 4))
     objective = crf_objective(
         data,
         2,
@@ -371,12 +365,7 @@ def test_objective_and_gradient_are_those_of_the_possible_labellings(seed, inter
 def test_dual_free_epochs_are_those_of_the_plain_twin():
     X, y, classes, possible = scheme_data(n_sequences=6)
     y = [np.searchsorted(classes, labels).tolist() for labels in y]
-    data = packed_set(
-        as_rows(np.concatenate(X)),
-        np.concatenate([[0], np.cumsum([len(x) for x in X])]),
-        np.concatenate(y).astype(np.int32),
-        np.ones(len(X)),
-    )
+    data = training_set(X, y)
     objective = crf_objective(
         data, 3, 5, l2=1.0, all_possible_states=True, all_possible_transitions=True,
         possible=possible,

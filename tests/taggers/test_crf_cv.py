@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
@@ -73,11 +74,6 @@ def assert_same_table(ours, theirs, **tolerance):
             assert_allclose(ours.cv_results_[name], column, **{"atol": 1e-12, **tolerance})
 
 
-def assert_same_model(a, b):
-    for name in WEIGHTS:
-        assert_array_equal(getattr(a, name), getattr(b, name))
-
-
 def test_tables_are_those_of_a_grid_search(names):
     X, y = names
     ours = CRFTaggerCV(L2S, cv=KFold(3), scoring=chunk_f1_scorer, **EXACT).fit(X, y)
@@ -86,8 +82,8 @@ def test_tables_are_those_of_a_grid_search(names):
     assert (ours.best_params_, ours.best_index_) == (theirs.best_params_, theirs.best_index_)
     assert_allclose(ours.best_score_, theirs.best_score_)
     assert ours.l2_ == theirs.best_params_["l2"]
-    assert_same_model(ours, theirs.best_estimator_)
-    assert_same_model(ours.best_estimator_, theirs.best_estimator_)
+    assert_same_weights(ours, theirs.best_estimator_)
+    assert_same_weights(ours.best_estimator_, theirs.best_estimator_)
     assert ours.score(X, y) == theirs.score(X, y) == chunk_f1_score(y, ours.predict(X))
     assert len(set(ours.cv_results_["mean_test_score"])) > 2
 
@@ -151,7 +147,7 @@ def test_l1_penalties(names):
     theirs = search(X, y, grid, 3, chunk_f1_scorer)
     assert_same_table(ours, theirs)
     assert ours.best_params_ == theirs.best_params_ == {"l1": ours.l1_, "l2": ours.l2_}
-    assert_same_model(ours, theirs.best_estimator_)
+    assert_same_weights(ours, theirs.best_estimator_)
     alone = CRFTaggerCV([1.0, 0.1], l1s=[1.0], cv=3, **EXACT).fit(X, y)
     assert np.mean(alone.coef_ == 0) > 0
 
@@ -206,7 +202,7 @@ def test_sample_weights(names):
         routed.set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight)
     assert_same_table(ours, theirs)
     assert_same_table(routed, theirs)
-    assert_same_model(ours, theirs.best_estimator_)
+    assert_same_weights(ours, theirs.best_estimator_)
     # A scorer without weights gets none.
     plain = CRFTaggerCV(L2S, cv=KFold(3), scoring=lambda tagger, X, y: float(len(y)))
     counts = plain.fit(X, y, weight).cv_results_["split0_test_score"]
@@ -225,7 +221,7 @@ def test_weight_zero_is_as_if_it_were_not_there(names):
     ours = CRFTaggerCV(L2S, cv=splits).fit(X, y, weight)
     theirs = CRFTaggerCV(L2S, cv=same).fit(*some)
     assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
-    assert_same_model(ours, theirs)
+    assert_same_weights(ours, theirs)
 
 
 def test_partial_labels(names):
@@ -321,8 +317,8 @@ def test_threads_change_no_bit_of_the_search(names, many, monkeypatch):
         for name, column in one.cv_results_.items():
             if "time" not in name:
                 assert_array_equal(column, other.cv_results_[name])
-    assert_same_model(one, again)
-    assert_same_model(two, CRFTagger(l2=two.l2_, l1=two.l1_, n_jobs=2).fit(X, y))
+    assert_same_weights(one, again)
+    assert_same_weights(two, CRFTagger(l2=two.l2_, l1=two.l1_, n_jobs=2).fit(X, y))
 
 
 def test_without_refit(names):
@@ -341,13 +337,13 @@ def test_copies_and_stored_ones(names):
     X, y = names
     ours = CRFTaggerCV(L2S, cv=2, scoring=chunk_f1_scorer).fit(X, y)
     loaded = pickle.loads(pickle.dumps(ours))
-    assert_same_model(ours, loaded)
+    assert_same_weights(ours, loaded)
     assert loaded.best_params_ == ours.best_params_
     assert loaded.cv_results_["params"] == ours.cv_results_["params"]
     assert loaded.score(X, y) == ours.score(X, y)
     unfitted = clone(ours)
     assert not hasattr(unfitted, "l2_")
-    assert_same_model(unfitted.fit(X, y), ours)
+    assert_same_weights(unfitted.fit(X, y), ours)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
@@ -66,14 +67,6 @@ def noisy():
 def split(noisy):
     X, y = noisy
     return (X[:50], y[:50]), {"X_val": X[50:], "y_val": y[50:]}
-
-
-def assert_same_weights(a, b, **tolerance):
-    for name in WEIGHTS:
-        if tolerance:
-            assert_allclose(getattr(a, name), getattr(b, name), **tolerance)
-        else:
-            assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 def stopping_epoch(merit, tol, patience):

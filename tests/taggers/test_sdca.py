@@ -11,7 +11,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
-from helpers.objectives import training_set
+from helpers.objectives import learnable_data, training_set
 from helpers.taggers import assert_same_weights
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,19 +34,9 @@ SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]
 TOKEN_CASES = [[3, 1, 4, 2], [1, 1, 1], [5]]
 
 
-def make_data(lengths, n_labels=3, n_features=4, seed=0):
-    """Sequences of real-valued features, and labels that depend on them."""
-    rng = np.random.default_rng(seed)
-    shape = sum(lengths), n_features
-    X = rng.normal(size=shape) * (rng.random(shape) < 0.7)
-    y = np.argmax(X[:, :n_labels] + rng.normal(size=(len(X), n_labels)), axis=1)
-    cuts = np.cumsum(lengths)[:-1]
-    return np.split(X, cuts), [part.tolist() for part in np.split(y, cuts)]
-
-
 @pytest.fixture(scope="module")
 def small():
-    return make_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
+    return learnable_data(np.random.default_rng(0).integers(1, 6, 30).tolist())
 
 
 def optimum(X, y, l2, sample_weight=None, **params):
@@ -257,7 +247,7 @@ def started(*args, start_from=None, **params):
 @pytest.mark.parametrize("sample_weight", [None, [2.0, 0.5, 1.0, 3.0]])
 @pytest.mark.parametrize("values", ["real", "ones"])
 def test_updates_step_by_step(values, sample_weight, fit_intercept):
-    X, y = make_data([3, 1, 4, 2])
+    X, y = learnable_data([3, 1, 4, 2])
     if values == "ones":
         X = [(x > 0).astype(float) for x in X]
     dual = started(X, y, 0.7, sample_weight, fit_intercept=fit_intercept)
@@ -290,7 +280,7 @@ def test_updates_step_by_step(values, sample_weight, fit_intercept):
 @pytest.mark.parametrize("lengths", TOKEN_CASES)
 def test_step_is_as_long_as_the_dual_objective_grows(lengths):
     """No other step along the same direction is better, by more than the tolerance explains."""
-    X, y = make_data(lengths, seed=3)
+    X, y = learnable_data(lengths, seed=3)
     dual = started(X, y, 0.3)
     plan = dual.sampling("uniform", 0.0)
     ones = np.ones(len(X))
@@ -316,7 +306,7 @@ def test_step_is_as_long_as_the_dual_objective_grows(lengths):
 
 def test_extreme_transitions():
     """Scores whose exponentials do not fit together in one number."""
-    X, y = make_data([3, 4, 2])
+    X, y = learnable_data([3, 4, 2])
     transition = np.array([[0.0, -400, 0], [0, 0, 0], [100.0, 0, 300]])
     start = Chain(np.zeros((4, 3)), transition, *np.zeros((3, 3)))
     dual = started(X, y, 1.0, start_from=start)
@@ -350,7 +340,7 @@ def mixtures(marginals_of, y, eta):
 @pytest.mark.parametrize("lengths", TOKEN_CASES)
 @pytest.mark.parametrize("warm", [False, True])
 def test_start_is_the_best_of_its_kind(lengths, warm):
-    X, y = make_data(lengths, seed=1)
+    X, y = learnable_data(lengths, seed=1)
     weight = 1 + np.arange(len(X)) / 2
     weights = naive.zero_weights(1 + max(map(max, y)), 4)
     if warm:
@@ -446,7 +436,7 @@ def test_all_schemes_reach_the_optimum(small, scheme, sample_weight):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 @pytest.mark.parametrize("l2", [1.0, 1e4])
 def test_scale_of_features_and_penalty(l2, scale):
-    X, y = make_data(np.random.default_rng(0).integers(1, 4, 40).tolist())
+    X, y = learnable_data(np.random.default_rng(0).integers(1, 4, 40).tolist())
     X = [scale * x for x in X]
     tagger = SDCACRF(l2=l2, tol=1e-6, max_iter=99_999, random_state=0).fit(X, y)
     minimum = objective_of(optimum(X, y, l2), X, y)
@@ -710,7 +700,7 @@ def test_tokens_without_features():
 
 def test_long_sequence():
     """The work of a sequence is not divided, so this takes its time, but it is no exception."""
-    X, y = make_data([3000, *[3] * 20])
+    X, y = learnable_data([3000, *[3] * 20])
     tagger = SDCACRF(l2=300.0, tol=1e-6, random_state=0).fit(X, y)
     best = optimum(X, y, 300.0)
     assert_allclose(tagger.history_["objective"][-1], best.history_["objective"][-1], rtol=1e-6)
