@@ -117,6 +117,7 @@ class _Evaluation:
     """The objective itself, and how far it can be above its minimum."""
 
     def __init__(self, training_set, model, settings):
+        # Solvers that it is for know no costs.
         self._objective = CRFObjective(
             training_set,
             model._replace(cost=NO_COST),
