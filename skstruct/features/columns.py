@@ -55,19 +55,22 @@ class TokenColumns:
         self._wanted = wanted
         self._columns = []
         self._number = defaultdict(count().__next__)
-        which, lengths = [np.empty(0, np.int32)], []
+        which, lengths = [], []
         sequences = iterate_level(X, "X", "{sequence}s", _SHAPE)
         while chunk := list(islice(sequences, _CHUNK)):
             which.append(self._read(chunk, lengths))
         if not lengths:
             raise DataError("Found an empty batch: at least one {sequence} is required.")
         self.offsets = to_offsets(lengths)
-        which = np.concatenate(which)
+        which = which[0] if len(which) == 1 else np.concatenate(which)
         self.values, self.codes = {}, {}
         distinct = list(self._number)
         for c in self._columns:
+            if self.n_columns == 1:
+                self.codes[c], self.values[c] = which, distinct
+                continue
             # Not by zip, whose many iterators would trigger the garbage collector.
-            column = list(map(itemgetter(c), distinct)) if self.n_columns > 1 else distinct
+            column = list(map(itemgetter(c), distinct))
             number = defaultdict(count().__next__)
             self.codes[c] = _look_up(number, column)[which]
             self.values[c] = list(number)

@@ -142,7 +142,8 @@ class TemplateReader:
     def _set_lines(self, lines):
         self.lines = lines
         self._plan = plan_of(tuple(lines))
-        self._composed = compose_all(self._plan, self._functions)
+        compose = compose_all if self.vocabulary is None else self.vocabulary.compose_all
+        self._composed = compose(self._plan, self._functions)
 
     @property
     def observes_transitions(self):
@@ -189,7 +190,7 @@ class TemplateReader:
         reach = range(1, plan.reach + 1)
         outside = [f"_B{sign}{i}" for sign in "-+" for i in reach]
         before, after = np.array(numbers.of(outside), np.int32).reshape(2, -1)
-        ends = np.append(before[:margin], after[:margin])
+        ends = np.concatenate([before[:margin], after[:margin]])
         counts, near = np.diff(self.offsets), np.arange(margin)
         shifts = margin * (2 * np.arange(len(counts)) + 1)
         places = np.arange(self.n_rows) + np.repeat(shifts, counts)
@@ -353,6 +354,17 @@ class Vocabulary:
         }
         longest = max((len(results) for _, results in self._results.values()), default=0)
         self._most_results = max(_MOST_RESULTS, 2 * longest)
+        self._composed = None, [], [], None
+
+    def compose_all(self, plan, functions):
+        """What `compose_all` returns; composed again only where the user has replaced functions."""
+        # Looked up once: another thread may replace it.
+        of_plan, names, used, composed = self._composed
+        same = of_plan is plan and names == list(functions)
+        if not same or not all(map(is_, used, functions.values())):
+            composed = compose_all(plan, functions)
+            self._composed = plan, list(functions), list(functions.values()), composed
+        return composed
 
     def codes_of(self, values):
         """Return the numbers of strings, -1 for unknown ones."""
@@ -408,10 +420,12 @@ class ValueNumbers:
 
     def pieces(self):
         """Return the hashes and powers of all values."""
-        new = hash_pieces(list(self._new))
         if self._vocabulary is None:
-            return new
-        return Pieces(*map(np.append, self._vocabulary.pieces, new))
+            return hash_pieces(list(self._new))
+        if not self._new:
+            return self._vocabulary.pieces
+        both = self._vocabulary.pieces, hash_pieces(list(self._new))
+        return Pieces(*map(np.concatenate, zip(*both, strict=True)))
 
     def of(self, values):
         """Return the numbers of strings, -1 for None."""
@@ -440,17 +454,17 @@ class ValueNumbers:
         nothing = np.full(len(macros), _NOT_KEPT).tobytes()
         found = b"".join(map(results.get, values, repeat(nothing)))
         codes = np.frombuffer(found, np.int32).reshape(-1, len(macros)).T.copy()
-        for row, (functions, where) in zip(codes, macros, strict=True):
-            fresh = np.flatnonzero(row == _NOT_KEPT).tolist()
-            if fresh:
-                row[fresh] = self.of(apply(functions, [values[i] for i in fresh], where))
+        is_fresh = codes == _NOT_KEPT
+        for macro in np.flatnonzero(is_fresh.any(axis=1)).tolist():
+            (functions, where), fresh = macros[macro], np.flatnonzero(is_fresh[macro]).tolist()
+            codes[macro, fresh] = self.of(apply(functions, [values[i] for i in fresh], where))
         if self._vocabulary is None:
             self._memory[column] = steps, values, codes
-        else:
-            kept = np.where(codes < self._n_known, codes, _NOT_KEPT).T
-            for i, value in enumerate(values):
-                if value not in results:
-                    results[value] = kept[i].tobytes()
+            return codes
+        for i, value in enumerate(values):
+            if value not in results:
+                kept = np.where(codes[:, i] < self._n_known, codes[:, i], _NOT_KEPT)
+                results[value] = kept.tobytes()
         return codes
 
     def sort(self):
