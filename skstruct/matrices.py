@@ -248,6 +248,15 @@ def are_ones(values):
     return bool((values[:100] == 1).all()) and bool((values == 1).all())
 
 
+def matrix_of_tokens(tokens, n_columns):
+    """CSR matrix of tokens that were read, `LooseRows` in sorted order, with arrays of its own."""
+    ends, columns, values, _ = tokens.copy()
+    values = values if len(values) else shared_ones(len(columns), np.float64)
+    matrix = sp.csr_matrix((values, columns, ends), shape=(len(ends) - 1, n_columns))
+    matrix.has_canonical_format = True
+    return matrix
+
+
 def hstack(matrices):
     """Stack matrices horizontally; dense if all of them are, else CSR."""
     if not any(sp.issparse(X) for X in matrices):

@@ -23,6 +23,7 @@ from skstruct.matrices import (
     as_matrix,
     canonical,
     hstack,
+    matrix_of_tokens,
     pack_matrix,
     ranges,
     read_offsets,
@@ -50,7 +51,7 @@ def tokens_of(batch):
     parts = vars(batch)
     # Looked up once: another thread may make the arrays meanwhile.
     loose = parts.get("_loose")
-    if loose is None or not parts.keys().isdisjoint(_MADE):
+    if loose is None or "X" in parts:
         return None
     tokens, offsets, *_ = loose
     return tokens if parts["offsets"] is offsets else None
@@ -174,18 +175,19 @@ class SequenceBatch(FrameConversions):
         return batch
 
     @classmethod
-    def _of_tokens(cls, tokens, feature_names, make):
+    def _of_tokens(cls, tokens, n_features, make, feature_names=None, **known):
         """Batch with the matrix of the batch ``make()``, made when it is asked for.
 
         Making it takes most of the time for one sentence, and the taggers of this package need
-        nothing but `tokens`, its `LooseRows`.
+        nothing but `tokens`, its `LooseRows`. Other attributes may be ``known`` before.
         """
         batch, offsets = cls.__new__(cls), read_only(tokens.offsets)
         vars(batch).update(
             offsets=offsets,
             feature_names=feature_names,
             transition_X=None,
-            _loose=(tokens, offsets, len(feature_names), make),
+            _loose=(tokens, offsets, n_features, make),
+            **known,
         )
         return batch
 
@@ -215,15 +217,22 @@ class SequenceBatch(FrameConversions):
 
     def _made_of_blocks(self):
         """The matrix of a batch with blocks: read-only, so that no change of it is lost."""
-        X = to_matrix(*vars(self)["_blocks"])
+        X = to_matrix(*self._columns())
         for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
             array.flags.writeable = False
         return vars(self).setdefault("X", X)
 
-    def _columns(self):
-        """Sparse columns, blocks and number of columns."""
+    def _columns(self, *, loose=False):
+        """Sparse columns, blocks and number of columns.
+
+        With ``loose``, the sparse columns beside blocks may be `LooseRows` that nobody has changed.
+        """
         found = vars(self).get("_blocks")
         if found is not None:
+            tokens, *others = found
+            if isinstance(tokens, tuple) and not (loose and self.offsets is tokens.offsets):
+                found = matrix_of_tokens(tokens, found[-1]), *others
+                vars(self)["_blocks"] = found
             return found
         X = self.X
         if sp.issparse(X):
@@ -401,6 +410,9 @@ default=None
             "transition_X": hstack(observed) if observed else None,
             "keep_zeros": any(batch.keep_zeros for batch in batches),
         }
+        stacked = cls._beside_tokens(batches, offsets, feature_names, more)
+        if stacked is not None:
+            return stacked
         columns = [batch._columns() for batch in batches]
         if any(placed for _, placed, _ in columns):
             stacked = cls._of_blocks(*stack_columns(columns), offsets, feature_names, more)
@@ -408,6 +420,24 @@ default=None
             X = hstack([batch.X for batch in batches])
             stacked = cls(X, offsets, feature_names=feature_names, **more)
         stacked.reads_labels = any(batch.reads_labels for batch in batches)
+        return stacked
+
+    @classmethod
+    def _beside_tokens(cls, batches, offsets, feature_names, more):
+        """Blocks beside a first batch of a few tokens; None for any other batches."""
+        tokens, others = tokens_of(batches[0]), batches[1:]
+        if tokens is None or not others or batches[0].reads_labels:
+            return None
+        placed, width = [], batches[0].n_features
+        for batch in others:
+            sparse, blocks, n_columns = vars(batch).get("_blocks", ((), (), 0))
+            if sparse is not None or batch.reads_labels:
+                return None
+            placed += [Placed(width + start, block) for start, block in blocks]
+            width += n_columns
+        stacked = cls._of_blocks(None, tuple(placed), offsets, feature_names, more)
+        tokens = tokens._replace(offsets=stacked.offsets)
+        vars(stacked)["_blocks"] = tokens, tuple(placed), width
         return stacked
 
     @property
@@ -519,11 +549,13 @@ default=None
     def _checked(self):
         """The same batch, checked again: its arrays may have been changed since it was made."""
         if self._has_blocks:
-            sparse, placed, _ = self._columns()
-            if sparse is not None:
-                sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
+            sparse, placed, _ = self._columns(loose=True)
             for one in placed:
                 one.block.check()
+            if isinstance(sparse, tuple):
+                return self
+            if sparse is not None:
+                sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
             return self._like_blocks(sparse, placed, self.offsets, self.transition_X)
         return self._like(self.X, self.offsets, self.transition_X)
 

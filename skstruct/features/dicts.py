@@ -275,7 +275,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 canonical(values, columns, ends, len(names), dtype), offsets, names, dtype
             )
 
-        return SequenceBatch._of_tokens(loose, names, make)
+        return SequenceBatch._of_tokens(loose, len(names), make, names)
 
     def read_few(self, X):
         """Read a list of a few lists of tokens, `LooseRows`; None for anything else."""

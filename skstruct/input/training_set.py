@@ -105,7 +105,9 @@ def block_rows(batch):
 
 def _rows_and_blocks(batch):
     """Rows of the sparse columns of a batch, and its blocks; see `is_dense`."""
-    sparse, placed, _ = batch._columns()
+    sparse, placed, _ = batch._columns(loose=True)
+    if isinstance(sparse, tuple):
+        return read_only(Rows(*sparse[:3])), placed
     if not batch._has_blocks and placed and not is_dense(batch.X):
         return as_rows(batch.X), ()
     if sparse is None:

@@ -155,7 +155,11 @@ def _input(tagger, X):
     if type(X) is list:
         return (X, bytearray()) if 0 < len(X) <= _FEW else (None, None)
     loose = tokens_of(X)
-    if loose is None or X.feature_names is not vars(tagger).get("feature_names_in_"):
+    attributes = vars(tagger)
+    if loose is None or X.feature_names is not attributes.get("feature_names_in_"):
+        return None, None
+    # Without names, columns are told apart by their numbers.
+    if X.feature_names is None and X.n_features != attributes.get("n_features_in_"):
         return None, None
     return None, pack(loose)
 
@@ -290,7 +294,7 @@ class ShortWay:
         may_run = n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)
         known = self.vocabulary
         if self.vectorizer is _NoVectorizer:
-            known = vars(tagger).get("feature_names_in_")
+            known = vars(tagger).get("feature_names_in_", range(tagger.n_features_in_))
         fits = known is not None and len(chain.weights) == len(known) and chain.may_list
         if not may_run or not fits or len(tagger.learned_classes_) != len(chain.transition):
             return None

@@ -5,7 +5,8 @@ from itertools import compress, count
 import numpy as np
 
 from skstruct.features.base import warn_of_unseen_values
-from skstruct.features.tokens import keep_frequent
+from skstruct.features.tokens import LooseRows, keep_frequent
+from skstruct.matrices import are_ones
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
@@ -16,6 +17,7 @@ from skstruct.templates.numbering import (
     fill_slots,
     find_templates,
     gather,
+    gather_rows,
     hash_pieces,
     merge_equal_names,
     number_all,
@@ -179,6 +181,16 @@ class LearntFeatures(Persistent):
 
     def find(self, reader, dtype, n_jobs):
         """Look the features up in a batch; return a CSR matrix."""
+        return gather(reader, self._numbers_in(reader, n_jobs), self.n_features_, dtype)
+
+    def find_few(self, reader, n_jobs):
+        """Look the features up in a few sequences; return `LooseRows`."""
+        counts, columns, ends = gather_rows(reader, self._numbers_in(reader, n_jobs))
+        values = np.empty(0) if are_ones(counts) else counts.astype(np.float64)
+        return LooseRows(ends, columns, values, reader.offsets)
+
+    def _numbers_in(self, reader, n_jobs):
+        """Numbers of the features of all patterns at each row, -1 for others."""
         vocabulary, features, tables = self._tables()
         # Values that were not learnt have larger numbers than all codes of features.
         known = np.arange(len(reader.pieces.hashes), dtype=np.int32)
@@ -199,7 +211,7 @@ class LearntFeatures(Persistent):
             self._compare_names(reader, pattern_at(reader.patterns, i), numbers[i])
         if not reader.of_transitions:
             warn_of_unseen_values(reader, numbers)
-        return gather(reader, numbers, self.n_features_, dtype)
+        return numbers
 
     def names(self, columns=None):
         """Make the names of some columns, in any order; by default of all.

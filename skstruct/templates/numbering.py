@@ -174,20 +174,33 @@ def _grown(features, n_features, capacity):
 def gather(reader, numbers, n_columns, dtype, column_of=None):
     """Gather the columns of all templates at each row in a CSR matrix.
 
+    The parameters are those of `gather_rows`, and the number of columns and the type of the values.
+
+    Returns
+    -------
+    matrix : csr_matrix of shape (n_rows, n_columns)
+    """
+    counts, indices, indptr = gather_rows(reader, numbers, column_of)
+    ones = are_ones(counts)
+    data = shared_ones(len(counts), dtype) if ones else counts.astype(dtype)
+    return as_canonical(data, indices, indptr, n_columns)
+
+
+def gather_rows(reader, numbers, column_of=None):
+    """Gather the columns of all templates at each row.
+
     Parameters
     ----------
     reader : TemplateReader
     numbers : ndarray of shape (n_templates, n_rows)
         Features, or -1. First tokens have no features of transitions.
-    n_columns : int
-    dtype : dtype
-        Of the values.
     column_of : ndarray, default=None
         Column of each feature. By default, its number.
 
     Returns
     -------
-    matrix : csr_matrix of shape (n_rows, n_columns)
+    counts, indices, indptr : ndarray
+        Arrays of a CSR matrix.
     """
     if reader.of_transitions:
         offsets = reader.offsets
@@ -198,8 +211,7 @@ def gather(reader, numbers, n_columns, dtype, column_of=None):
     indptr = np.zeros(reader.n_rows + 1, np.int64)
     block = np.empty((_BLOCK, len(numbers)), np.int32)
     n = merge_columns(numbers, column_of, block, indptr, indices, counts)
-    data = shared_ones(n, dtype) if are_ones(counts[:n]) else counts[:n].astype(dtype)
-    return as_canonical(data, indices[:n], indptr, n_columns)
+    return counts[:n], indices[:n], indptr
 
 
 @lean_jit
