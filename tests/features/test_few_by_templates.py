@@ -8,8 +8,20 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from skstruct import HashingTemplateVectorizer, SequenceBatch, TemplateVectorizer, WordVectorizer
+from skstruct import (
+    CRFTagger,
+    EmbeddingVectorizer,
+    HashingTemplateVectorizer,
+    SequenceBatch,
+    SequenceUnion,
+    TemplateVectorizer,
+    WordVectorizer,
+)
+from skstruct.features.dicts import FEW
+from skstruct.features.tokens import LooseRows
+from skstruct.sequences import tokens_of
 from skstruct.templates import reader
 
 WORDS = ["the", "The", "cat", "New", "York", "2026", "2027", "dog", "-", "catalogue"]
@@ -144,3 +156,97 @@ def test_threads_share_a_vectorizer():
         found = pool.map(lambda sentence: shared.transform([sentence]), X)
         for batch, expected in zip(found, wanted, strict=True):
             assert_same(batch, expected)
+
+
+def test_functions_are_composed_again_only_where_they_were_replaced(monkeypatch):
+    functions = {"first": lambda word: word[:1], "unused": len}
+    vectorizer = TemplateVectorizer("U0:%x[0,0|first]", functions=functions).fit([["cat", "dog"]])
+    calls, compose_all = [], reader.compose_all
+    monkeypatch.setattr(
+        reader, "compose_all", lambda *given: calls.append(1) or compose_all(*given)
+    )
+    for n_calls, columns in ((1, [0]), (1, [0])):
+        assert_array_equal(vectorizer.transform([["cow"]]).X.indices, columns)
+        assert len(calls) == n_calls
+    vectorizer.functions["first"] = lambda word: "d"
+    for _ in range(2):
+        assert_array_equal(vectorizer.transform([["cow"]]).X.indices, [1])
+        assert len(calls) == 2
+
+
+# Tokens that are kept as they were read
+
+
+def fitted_union(tagger, n_labels=3):
+    """Pipeline of words, vectors and a tagger, and sentences."""
+    X = [[word for word, _ in sentence] for sentence in sentences(60, 0)]
+    y = [[f"L{len(word) % n_labels}" for word in sentence] for sentence in X]
+    vectors = dict(zip(WORDS, np.random.default_rng(0).normal(size=(len(WORDS), 4)), strict=True))
+    embeddings = EmbeddingVectorizer(vectors, offsets=(-1, 0, 1))
+    union = SequenceUnion([("words", WordVectorizer()), ("vectors", embeddings)])
+    return make_pipeline(union, tagger).fit(X, y), X
+
+
+def test_few_are_kept_as_they_were_read():
+    vectorizer = WordVectorizer().fit(sentences(40, 0))
+    few, many = (vectorizer.transform(sentences(n, 1)) for n in (FEW, FEW + 1))
+    assert tokens_of(few) is not None
+    assert tokens_of(many) is None
+    assert_same(few, many[:FEW])
+    assert not few.keep_zeros
+    assert tokens_of(few) is None
+
+
+def test_few_by_words_are_tagged_in_one_compiled_call(monkeypatch):
+    X = [[word for word, _ in sentence] for sentence in sentences(FEW + 9, 0)]
+    y = [[f"L{len(word) % 3}" for word in sentence] for sentence in X]
+    model = make_pipeline(WordVectorizer(), CRFTagger(max_iter=5, tol=1e9)).fit(X, y)
+    labels, proba = model.predict(X), model.predict_proba(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(CRFTagger, "_label_batch", None)
+        patch.setattr(CRFTagger, "_weigh_batch", None)
+        found = [(model.predict([s])[0], model.predict_proba([s])[0]) for s in X]
+    assert [one for one, _ in found] == labels.tolist()
+    assert_array_equal(np.concatenate([p for _, p in found]), np.concatenate(list(proba)))
+    other = WordVectorizer(window=0).fit(X).transform(X[:3])
+    with pytest.raises(ValueError, match="features"):
+        model[-1].predict(other)
+
+
+def test_tokens_beside_vectors_are_not_made_a_matrix():
+    model, X = fitted_union(CRFTagger(max_iter=5, tol=1e9))
+    union, tagger = model
+    batch = union.transform(X[:5])
+    wanted = SequenceBatch.hstack([part.transform(X)[:5] for _, part in union.transformer_list])
+    labels, proba = tagger.predict(wanted), tagger.predict_proba(wanted)
+    assert tagger.predict(batch).tolist() == labels.tolist()
+    assert_array_equal(np.concatenate(tagger.predict_proba(batch)), np.concatenate(proba))
+    assert isinstance(batch._columns(loose=True)[0], LooseRows)
+    assert_same(batch, wanted)
+    assert repr(batch) == repr(wanted)
+    # Now everybody can change the arrays, and they are checked.
+    sparse, _, _ = batch._columns()
+    assert not isinstance(batch._columns(loose=True)[0], LooseRows)
+    sparse.indices[0] = 10**6
+    with pytest.raises(ValueError, match="column"):
+        tagger.predict(batch)
+
+
+def test_other_offsets_of_tokens_beside_vectors_are_checked():
+    model, X = fitted_union(CRFTagger(max_iter=5, tol=1e9))
+    batch = model[0].transform(X[:5])
+    n_rows = batch.n_rows
+    batch.offsets = np.array([0, n_rows + 1])
+    with pytest.raises(ValueError, match="offsets"):
+        model[-1].predict(batch)
+    batch.offsets = np.array([0, n_rows])
+    assert list(map(len, model[-1].predict(batch))) == [n_rows]
+
+
+def test_arrays_of_a_batch_are_not_those_of_one_made_of_it():
+    model, X = fitted_union(CRFTagger(max_iter=5, tol=1e9))
+    words, vectors = (part.transform(X[:5]) for _, part in model[0].transformer_list)
+    stacked = SequenceBatch._hstack([words, vectors])
+    before = model[-1].predict(stacked).tolist()
+    words.X.indices[:] = 10**6
+    assert model[-1].predict(stacked).tolist() == before
