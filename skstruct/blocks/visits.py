@@ -123,7 +123,16 @@ def visit_rows(rows, vectors, length, n_labels):
     """
     first, *more = rows.sets()
     kind = VisitTransitionRows if more else VisitRows
-    return kind(*first, *more, vectors, new_window(vectors, length, n_labels))
+    n_columns = len(vectors.columns)
+    # As `new_window` makes it, which only kernels call.
+    window = Window(
+        np.empty((length, n_columns)),
+        np.empty((n_columns, n_labels)),
+        np.empty(n_labels),
+        np.empty(TOGETHER, np.int64),
+        np.arange(n_columns, dtype=np.int32),
+    )
+    return kind(*first, *more, vectors, window)
 
 
 @inner_jit

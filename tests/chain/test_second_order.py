@@ -621,8 +621,8 @@ def test_clusters_go_on_with_triples():
     more = [[*X, [["d"], ["a"]]], [*y, ["y", "x"]]]
     start = start_from(before, SimpleNamespace(
         classes_=np.array(["x", "y", "z"]), feature_names_in_=np.array(["a", "b", "c", "d"]),
-        _model=lambda: Model(4, 3, None, None, 2), _same_order=tagger._same_order,
-    ), None)  # fmt: skip
+        _same_order=tagger._same_order,
+    ), None, Model(4, 3, None, None, 2))  # fmt: skip
     kept = [0, 2]
     triple = start.triple.reshape(3, 3, 3)
     assert_array_equal(triple[np.ix_(kept, kept, kept)], before.estimator_.transition2_)

@@ -50,6 +50,7 @@ from skstruct.learning import lbfgs, products, sag
 from skstruct.learning.ascent import merge_changes
 from skstruct.learning.oeg import ExponentiatedGradient
 from skstruct.learning.sag import StochasticAverageGradient
+from skstruct.learning.solver import Model
 from skstruct.learning.start import dual_free_epochs, stochastic_start
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.rerankers.descent import PerceptronReranker, TruncatedGradientReranker
@@ -325,7 +326,7 @@ def stochastic_solvers():
         "oeg": ExponentiatedGradient,
     }
     for title, solver in solvers.items():
-        learner = solver(data, 40, 20, l2=0.5, fit_intercept=True)
+        learner = solver(data, Model(40, 20), l2=0.5, fit_intercept=True)
         random_state = np.random.RandomState(0)
         for _ in range(2):
             learner.epoch(random_state)
