@@ -15,7 +15,8 @@ Every finished run is added at once to a file in the results folder, and is not 
 are those that came with the repository. So the runs can be made in pieces: `--only` names a corpus
 and maybe systems, with `*` for any text, and can be given more than once; `--limit` gives up runs
 that take longer. A run is tested against CRFsuite's `lbfgs` when it is made. `--test` tests the
-finished ones that were compared with another system: it learns again and measures nothing.
+finished ones that were compared with another system, and `SAPOTagger` against `CRFTagger`: it
+learns again and measures nothing.
 
 `--write` makes the tables, the figure, and the file of records that the repository keeps, of all
 systems with all their seeds; tables and figure have the runs of `benchmarks.neural`, too. Needs the
@@ -39,7 +40,7 @@ from benchmarks.common.runs import read_runs
 from benchmarks.which_tagger.corpora import CORPORA, QUICK_CORPORA
 from benchmarks.which_tagger.plan import SEEDS, Runs, TaggerRecords, neural_runs
 from benchmarks.which_tagger.report import write_report
-from benchmarks.which_tagger.systems import QUICK, SYSTEMS
+from benchmarks.which_tagger.systems import PAIRS, QUICK, SYSTEMS
 
 NAME = "which_tagger"
 
@@ -73,6 +74,9 @@ def make_runs(chosen, corpora, records, folder, *, n_seeds, limit=None, test=Fal
         ]
         runs = Runs(name, corpus, records, folder / "cache", limit)
         (runs.test_all if test else runs.make_all)(possible, n_seeds)
+        for pair in PAIRS if test else ():
+            if set(pair) <= set(possible):
+                runs.test_pair(*pair, n_seeds)
 
 
 def main():

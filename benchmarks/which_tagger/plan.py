@@ -26,7 +26,7 @@ SEEDS = 3
 class TaggerRecords(Records):
     """Records of finished runs, choices of parameters, and descriptions of corpora."""
 
-    names = ("kind", "corpus", "system", "seed")
+    names = ("kind", "corpus", "system", "seed", "other")
 
     def runs_of(self, corpus, system, n_seeds=SEEDS):
         """Runs of a system with all its seeds; an empty list where some are missing.
@@ -171,21 +171,46 @@ class Runs:
         is_reference = system in (REFERENCE, TUNED_REFERENCE)
         if not known or "mistakes" in tested or tested.get("reference") == reference:
             return
-        found = self._child("run", system, json.dumps(known["parameters"]), seed)
-        if not np.isclose(found["score"], known["score"], rtol=0, atol=1e-9):
-            print(f"{self.name}, {system}, seed {seed}: another score than before.", flush=True)
+        mistakes = self._again(system, seed, known)
+        if mistakes is None:
             return
-        mistakes = found["mistakes"]
         entries = {"mistakes": mistakes} if is_reference else self._compared(mistakes, reference)
         self.records.add({"kind": "test", **which, **entries})
         print(f"{self.name}, {system}, seed {seed}: tested", flush=True)
 
+    def _again(self, system, seed, known):
+        """Mistakes of a finished run, learnt once more; None if it has another score now."""
+        found = self._child("run", system, json.dumps(known["parameters"]), seed)
+        if np.isclose(found["score"], known["score"], rtol=0, atol=1e-9):
+            return found["mistakes"]
+        print(f"{self.name}, {system}, seed {seed}: another score than before.", flush=True)
+        return None
+
+    def test_pair(self, system, other, n_seeds):
+        """Test the finished runs of a system against those of another, all seeds on both sides."""
+        if self.records.find(kind="pair", corpus=self.name, system=system, other=other):
+            return
+        sides = []
+        for name in (system, other):
+            runs = self.records.runs_of(self.name, name, n_seeds)
+            mistakes = [self._again(name, run["seed"], run) for run in runs]
+            if not runs or None in mistakes:
+                return
+            sides.append([unpack_mistakes(one, self._test_labels) for one in mistakes])
+        found = self._compare(*sides)
+        self.records.add(
+            {"kind": "pair", "corpus": self.name, "system": system, "other": other, **found}
+        )
+        print(f"{self.name}, {system} beside {other}: tested", flush=True)
+
+    def _compare(self, runs, others):
+        groups = self._corpus.groups and self._corpus.groups(self._test_labels)
+        return compare_labels(self._test_labels, runs, others, self._corpus.measure, groups)
+
     def _compared(self, mistakes, reference):
         """Entries of a record: the reference, and what the test of the difference has found."""
         labels = unpack_mistakes(mistakes, self._test_labels)
-        sides = self._test_labels, [labels], [self._labels_of(reference)]
-        groups = self._corpus.groups and self._corpus.groups(self._test_labels)
-        return {"reference": reference, **compare_labels(*sides, self._corpus.measure, groups)}
+        return {"reference": reference, **self._compare([labels], [self._labels_of(reference)])}
 
     def _child(self, action, system, *arguments):
         n_fits = sum(map(len, SYSTEMS[system].grid.values())) if action == "tune" else 1

@@ -17,6 +17,7 @@ from benchmarks.which_tagger.systems import (
     CHOSEN,
     DEFAULTS,
     NEURAL,
+    PAIRS,
     REFERENCE,
     SYSTEMS,
     TUNED_REFERENCE,
@@ -157,6 +158,7 @@ def write_report(records, neural, report, *, quick=None, n_seeds):
         report.write("advice", advice_table(found))
         report.write_into(ROOT / "README.md", "advice", advice_table(found))
     report.write("differences", difference_table(found))
+    report.write("pairs", pair_table(records, corpora))
     parts = [part for results in found for part in (f"### {title(results)}", system_table(results))]
     report.write("systems", *parts, note(found))
     report.save_figure("scores", draw_scores(found))
@@ -239,6 +241,34 @@ def difference_table(found):
             rows.append([system, *(", ".join(titles) for titles in names.values())])
     head = ["", "more accurate", "less accurate", "no difference found", "cannot be decided"]
     return table(head, rows, left=range(len(head)))
+
+
+def pair_table(records, corpora):
+    """Differences between our own taggers, by corpus, and their p."""
+    found = {
+        (name, pair): record
+        for name in corpora
+        for pair in PAIRS
+        if (record := records.find(kind="pair", corpus=name, system=pair[0], other=pair[1]))
+    }
+    p = corrected({key: record["p"] for key, record in found.items()})
+    rows = [
+        [
+            corpus.title,
+            *(
+                text
+                for key in ((name, pair) for pair in PAIRS)
+                for text in (
+                    [f"{found[key]['difference']:+.2f}", f"{p[key]:.3f}"]
+                    if key in found
+                    else ["", ""]
+                )
+            ),
+        ]
+        for name, corpus in corpora.items()
+        if any((name, pair) in found for pair in PAIRS)
+    ]
+    return table(["", "neither tuned", "p", "both tuned", "p"], rows)
 
 
 def title(results):

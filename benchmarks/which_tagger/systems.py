@@ -120,6 +120,8 @@ def reference_of(system):
     return TUNED_REFERENCE if system in CHOSEN else REFERENCE
 
 
+# Our own taggers whose order the advice states.
+PAIRS = [(f"SAPOTagger{tuned}", f"CRFTagger{tuned}") for tuned in ("", ", tuned")]
 # Systems of `benchmarks.neural`, whose finished runs are in the same tables.
 NETWORKS = ("Bi-LSTM", "Bi-LSTM-CRF")
 TUNED_NETWORKS = tuple(f"{network}, tuned" for network in NETWORKS)

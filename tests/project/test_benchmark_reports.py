@@ -19,7 +19,8 @@ from benchmarks.common.significance import compare_seeds
 from benchmarks.common.stamps import code_hash, describe, new_stamp, read_stamps
 from benchmarks.which_tagger.child import pack_mistakes
 from benchmarks.which_tagger.plan import Runs, TaggerRecords
-from benchmarks.which_tagger.systems import REFERENCE
+from benchmarks.which_tagger.report import pair_table
+from benchmarks.which_tagger.systems import PAIRS, REFERENCE
 
 GENERATED = Path(__file__).parents[2] / "docs" / "benchmarks" / "generated"
 
@@ -142,3 +143,31 @@ def test_finished_runs_are_tested_without_being_timed_again(tmp_path, monkeypatc
     assert records.find(kind="test", corpus="c", system="MIRATagger", seed=1) is None
     monkeypatch.setattr(runs, "_child", lambda *_: pytest.fail("tested twice"))
     runs.test_all(["CRFTagger"], 3)
+
+
+def test_pairs_of_taggers_are_tested_with_the_labels_of_both(tmp_path, monkeypatch):
+    true, predicted = labellings(np.random.default_rng(1), 50, 0.8)
+    scores = {"SAPOTagger": 100.0, "CRFTagger": 80.0, "SAPOTagger, tuned": 100.0}
+    head = {"kind": "run", "corpus": "c", "seed": 0, "parameters": {}}
+    kept = [{**head, "system": system, "score": score} for system, score in scores.items()]
+    records = TaggerRecords(tmp_path / "runs.jsonl", kept)
+
+    class Corpus:
+        groups, measure, title = None, "token_accuracy", "Corpus"
+
+    runs = Runs("c", Corpus, records, tmp_path)
+    runs._test_labels = true
+
+    def child(_, system, *__):
+        labels = true if scores[system] == 100 else predicted
+        return {"score": scores[system], "mistakes": pack_mistakes(true, labels)}
+
+    monkeypatch.setattr(runs, "_child", child)
+    for pair in PAIRS:
+        runs.test_pair(*pair, 1)
+    # Of the tuned pair, one has no runs.
+    (record,) = [record for record in records if record["kind"] == "pair"]
+    assert record["p"] < 0.01
+    assert pair_table(records, {"c": Corpus}).splitlines()[-1].startswith("| Corpus | +20.00 | 0.0")
+    monkeypatch.setattr(runs, "_child", lambda *_: pytest.fail("tested twice"))
+    runs.test_pair(*PAIRS[0], 1)
