@@ -244,7 +244,7 @@ def difference_table(found):
 
 
 def pair_table(records, corpora):
-    """Differences between our own taggers, by corpus, and their p."""
+    """Differences between our own taggers, by corpus, and their p; of pairs that were tested."""
     found = {
         (name, pair): record
         for name in corpora
@@ -252,23 +252,19 @@ def pair_table(records, corpora):
         if (record := records.find(kind="pair", corpus=name, system=pair[0], other=pair[1]))
     }
     p = corrected({key: record["p"] for key, record in found.items()})
-    rows = [
-        [
-            corpus.title,
-            *(
-                text
-                for key in ((name, pair) for pair in PAIRS)
-                for text in (
-                    [f"{found[key]['difference']:+.2f}", f"{p[key]:.3f}"]
-                    if key in found
-                    else ["", ""]
-                )
-            ),
-        ]
-        for name, corpus in corpora.items()
-        if any((name, pair) in found for pair in PAIRS)
-    ]
-    return table(["", "neither tuned", "p", "both tuned", "p"], rows)
+    pairs = [pair for pair in PAIRS if any(pair == tested for _, tested in found)]
+    head, rows = [""], []
+    for system, other in pairs:
+        head += [f"{system} above {other}", "p"]
+    for name, corpus in corpora.items():
+        keys = [(name, pair) for pair in pairs]
+        if any(key in found for key in keys):
+            cells = [
+                (f"{found[key]['difference']:+.2f}", f"{p[key]:.3f}") if key in found else ("", "")
+                for key in keys
+            ]
+            rows.append([corpus.title, *(cell for two in cells for cell in two)])
+    return table(head, rows)
 
 
 def title(results):
