@@ -75,8 +75,7 @@ def write_consensus(path, layout, sequences, consensus, proba, classes):
     The name of the file says which format. Columns have the label last.
     """
     tokens, labels = [sequence.X for sequence in sequences], [list(one) for one in consensus]
-    form = layout.of(path)
-    if form.format != "jsonl":
+    if layout.of(path).format != "jsonl":
         text = [[str(label) for label in one] for one in labels]
         given = {"separator": layout.separator, "encoding": layout.encoding}
         write_conll(path, tokens, text, comment=layout.comment, **given)

@@ -1,6 +1,7 @@
 """``skstruct train``: train a tagger or a reranker, and store it."""
 
 import contextlib
+import os
 import warnings
 from types import SimpleNamespace
 
@@ -196,17 +197,17 @@ def train(**options):
     # Mistakes in parameters are found before the text is read.
     estimator = _make_estimator(plan)
     vectorizer = None if plan.reranks else _make_vectorizer(plan)
+    if plan.estimator == OF_ANNOTATORS and getattr(vectorizer, "label_statistics", False):
+        raise click.UsageError(
+            "-f label_statistics needs one labelling of each sequence: train on what --consensus "
+            "writes."
+        )
     sequences = _read(plan.files, plan)
     if not plan.reranks:
         sequences = _in_scheme(sequences, plan)
         if plan.features == "auto" and isinstance(sequences[0].X[0], dict):
             vectorizer = None
         if plan.estimator == OF_ANNOTATORS:
-            if getattr(vectorizer, "label_statistics", False):
-                raise click.UsageError(
-                    "-f label_statistics needs one labelling of each sequence: train on what "
-                    "--consensus writes."
-                )
             sequences = bring_together(sequences, plan.files)
             plan.log.say(f"{len(sequences):,} different sequences of {len(plan.files)} annotators")
     model = Model(estimator, vectorizer)
@@ -217,6 +218,10 @@ def train(**options):
         layout = layout_to_store(plan.layout.of(plan.files[0]), sequences[0])
         size = store_model(model._replace(layout=layout), plan.model)
         plan.log.report(f"Stored {plan.model}, {size / 1e6:.1f} MB")
+    # Last: tokens may not fit into columns, and the model is there all the same.
+    if plan.consensus is not None:
+        write_consensus(plan.consensus, plan.layout, sequences, *plan.agreed)
+        plan.log.report(f"Wrote {plan.consensus}")
 
 
 def _check_options(plan):
@@ -232,16 +237,23 @@ def _check_options(plan):
     ):
         if given and plan.reranks:
             raise click.UsageError(f"{option} is for taggers, not for {plan.estimator}.")
-    if plan.consensus is not None and (plan.estimator != OF_ANNOTATORS or plan.model is None):
-        raise click.UsageError("--consensus is for -e AnnotatorCRF with -m.")
-    if plan.consensus is not None and plan.consensus == plan.model:
-        raise click.UsageError("-m and --consensus name the same file.")
+    if plan.consensus is not None:
+        _check_consensus(plan)
     read = *plan.files, *plan.dev, *plan.gazetteers.values(), plan.template, plan.clusters
     require_other_files([plan.model], read, "-m")
     require_other_files([plan.consensus], read, "--consensus")
     if plan.cv:
         with standard_output():
             pass  # an error if it is closed, before the work
+
+
+def _check_consensus(plan):
+    if plan.estimator != OF_ANNOTATORS or plan.model is None:
+        raise click.UsageError("--consensus is for -e AnnotatorCRF with -m.")
+    if os.path.realpath(plan.consensus) == os.path.realpath(plan.model):
+        raise click.UsageError("-m and --consensus name the same file.")
+    if plan.consensus.endswith((".conllu", ".gz")):
+        raise click.UsageError("--consensus writes columns or JSON lines, and does not gzip them.")
 
 
 def _make_estimator(plan):
@@ -383,10 +395,7 @@ def _agree(plan, estimator, X, sequences):
     consensus, proba = estimator.consensus(X, [sequence.y for sequence in sequences])
     for line in describe_annotators(sequences, consensus):
         plan.log.report(line)
-    if plan.consensus is not None:
-        answers = consensus, proba, estimator.classes_
-        write_consensus(plan.consensus, plan.layout, sequences, *answers)
-        plan.log.report(f"Wrote {plan.consensus}")
+    plan.agreed = consensus, proba, estimator.classes_
     return list(consensus)
 
 

@@ -101,6 +101,19 @@ def test_cross_validation_counts_the_labels_of_each(files):
     assert run("train", *files, *QUICK, "--cv", "2").stdout.count("agreement") == 3
 
 
+def test_tokens_that_fit_into_no_column_leave_the_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        line = json.dumps({"tokens": ["New York", "x"], "labels": ["A", "B"]})
+        Path(f"{name}.jsonl").write_text(line + "\n", "utf-8")
+    arguments = "train", "a.jsonl", "b.jsonl", *QUICK, "-m", "m.skops", "--consensus"
+    told = run(*arguments, "all.txt", code=1)
+    assert "'New York'" in str(told.exception)
+    assert load_model("m.skops").estimator.annotators_.tolist() == ["a", "b"]
+    run(*arguments, "all.jsonl")
+    assert json.loads(Path("all.jsonl").read_text("utf-8"))["labels"] == ["A", "B"]
+
+
 def test_scheme_and_validation_set(files):
     said = run(
         "train", *files, *QUICK[:-1], "-m", "m.skops", "--to-scheme", "IOBES", "--dev", "ann.txt"
@@ -122,7 +135,8 @@ def test_files_without_a_common_sequence_are_warned_of(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["--consensus", "x", "-e", "CRFTagger"], "--consensus is for -e AnnotatorCRF with -m"),
-        (["--consensus", "m.skops"], "name the same file"),
+        (["--consensus", "./m.skops"], "name the same file"),
+        (["--consensus", "all.conllu"], "writes columns or JSON lines"),
         (["--consensus", "ann.txt"], "ann.txt is read, too"),
         (["-f", "label_statistics=true"], "needs one labelling of each sequence"),
         (["--early-stopping"], "Invalid parameter 'early_stopping'"),
