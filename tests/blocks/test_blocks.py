@@ -68,9 +68,9 @@ def looked_up_block(n_rows, dtype=np.float64, seed=0):
 KINDS = [dense_block, looked_up_block]
 
 
-def compiled(tagger):
-    """Parameter of a test: a tagger whose kernels take longer to compile than a quick test may."""
-    return pytest.param(tagger, marks=pytest.mark.slow)
+def compiled(what):
+    """Parameter of a test whose kernels take longer to compile than a quick test may."""
+    return pytest.param(what, marks=pytest.mark.slow)
 
 
 def make_batch(lengths=(4, 0, 3, 1, 5) * 6, kinds=KINDS, dtype=np.float64, words=True):
@@ -256,7 +256,10 @@ def test_values_that_nobody_can_compute_with_are_refused(kind, value):
 
 # ----------------------------------------------------------------------------------------- learners
 
-EXACT = [{}, {"l1": 0.5}, {"order": 2}, {"l2": 0.05}, {"n_jobs": 2}, {"fit_intercept": False}]
+EXACT = [
+    *({}, {"l1": 0.5}, {"l2": 0.05}, {"n_jobs": 2}, {"fit_intercept": False}),
+    compiled({"order": 2}),
+]
 
 
 @pytest.mark.parametrize("params", EXACT, ids=str)
@@ -347,11 +350,11 @@ def test_unknown_labels_costs_transition_features_and_warm_starts_beside_blocks(
 OTHERS = [
     PerceptronTagger(),
     SAPOTagger(),
-    CRFTagger(solver="sgd"),
     SDCACRF(sampling="uniform"),
     *map(
         compiled,
         [
+            CRFTagger(solver="sgd"),
             PerceptronTagger(n_jobs=2),
             PerceptronTagger(order=2, average=False, mini_length=2),
             MIRATagger(),
@@ -408,7 +411,10 @@ def test_other_learners_learn_what_they_learn_from_sparse_columns(monkeypatch, t
 @pytest.mark.parametrize("n_labels", [2, 9, 29])
 @pytest.mark.parametrize(
     "tagger",
-    [AROWTagger(), MIRATagger(n_best=2, C=5), SAPOTagger(), SDCACRF(), CRFTagger(solver="sag")],
+    [
+        *(SAPOTagger(), SDCACRF()),
+        *map(compiled, (AROWTagger(), MIRATagger(n_best=2, C=5), CRFTagger(solver="sag"))),
+    ],
     ids=lambda tagger: type(tagger).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -505,7 +511,7 @@ def test_vectors_beside_transition_features_and_early_stopping():
         assert_array_equal(*scores)
 
 
-@pytest.mark.parametrize("penalty", [{"order": 1}, {"order": 2}, {"l1": 0.5}])
+@pytest.mark.parametrize("penalty", [{"order": 1}, *map(compiled, ({"order": 2}, {"l1": 0.5}))])
 def test_a_fit_begins_near_the_minimum_of_the_other_columns(monkeypatch, penalty):
     batch, y = make_batch()
     params = {**penalty, "all_possible_states": True, "tol": 1e-8, "max_iter": 1000}
@@ -739,7 +745,7 @@ def test_arrays_in_dicts_become_blocks(monkeypatch, n_numbers, missing, dtype):
     assert tagger.predict(expected).tolist() == tagger.predict(batch).tolist()
 
 
-@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", *map(compiled, ("l2sgd", "ap", "pa", "arow"))])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_drop_in_learns_from_arrays_as_from_numbers(monkeypatch, algorithm):
     X, y = with_arrays(40, missing=(0, 4))

@@ -311,7 +311,13 @@ def check_all(kind, n_seeds):
 
 
 # What is made here is compiled anew by each process; "second order" has states that are pairs, too.
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "patient"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("dense", "per token", "listed", "second order"),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("growing", "ladder")),
+    ],
+)
 def test_programmes_agree_with_the_enumeration(kind):
     check_all(kind, 25)
 

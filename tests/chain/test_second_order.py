@@ -244,6 +244,7 @@ def test_forbidden_pairs_forbid_triples(fitted):
     assert np.isfinite(tagger.transition2_).all()
 
 
+@COMPILES
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_beam_comes_back_from_labels_that_none_may_follow(width):
     X = [[{"w": w} for w in words] for words in (["1", "2", "."], ["2", "1", "."], ["1"] * 3)]
@@ -535,6 +536,7 @@ def test_transition_features_are_refused():
             clone(tagger).fit(both, y)
 
 
+@COMPILES
 def test_models_are_stored(tmp_path):
     batch, y = data()
     online = clone(ONLINE["arow"]).partial_fit(batch, y)

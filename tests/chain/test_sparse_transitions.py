@@ -160,7 +160,7 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     assert_allclose(found[free], expected[free], atol=1e-11)
 
 
-@pytest.mark.parametrize("l1", [0.0, 0.2])
+@pytest.mark.parametrize("l1", [0.0, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, l1):
     X, y, offsets, rng = chunks(4)
     data = packed_set(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
@@ -330,6 +330,7 @@ def test_portions_are_learned_to_the_same_bits(name, always_listed, monkeypatch)
     assert_same_weights(*taggers)
 
 
+@pytest.mark.slow  # as above
 def test_lists_hold_what_differs_from_the_defaults(always_listed):
     """After learning, what is not listed has no weight."""
     batch, y = entities(5)

@@ -165,6 +165,7 @@ def test_every_step_is_the_twins(problem, average, intercept, variance, gamma, n
     assert tagger.history_["weight_norm"][-1] == pytest.approx(norm)
 
 
+@pytest.mark.slow  # compiles a kernel for them
 @pytest.mark.parametrize("seed", range(3))
 def test_features_of_transitions_have_variances_too(seed):
     batch, y = short_problem(seed, transition_features=True)

@@ -463,6 +463,7 @@ def test_sgd_comes_close(optimum):
 # ---------------------------------------------------------------------- learning one by one
 
 
+@pytest.mark.slow  # compiles a kernel for it
 @pytest.mark.parametrize("partial", [False, True])
 def test_a_step_of_sgd_is_against_the_gradient(partial):
     X, y = make_data([4])

@@ -401,7 +401,7 @@ def test_early_stopping_looks_at_labelled_tokens_only():
     assert tagger.history_["validation_score"][-1] == 1.0
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@pytest.mark.parametrize("solver", ["lbfgs", pytest.param("sgd", marks=pytest.mark.slow)])
 def test_with_features_of_transitions(solver):
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 6, 30)
