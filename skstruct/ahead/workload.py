@@ -246,11 +246,11 @@ def fit(name, options, *, in_portions=False, watched=False, **data):
 
 
 def _many_labels():
-    """A batch, and enough labels for sparse transitions."""
+    """A batch, with enough labels for sparse transitions, and tokens for a stochastic start."""
     n_labels = 160
-    codes = np.arange(4 * n_labels) % n_labels
+    codes = np.arange(MANY_TOKENS + n_labels) % n_labels
     X = sparse.eye_array(len(codes), format="csr")
-    batch = skstruct.SequenceBatch.from_lengths(X, [16, 624])
+    batch = skstruct.SequenceBatch.from_lengths(X, [16, len(codes) - 16])
     return batch, [[f"label {code}" for code in part] for part in np.split(codes, [16])]
 
 
