@@ -39,14 +39,16 @@ def compare(y_true, y_pred, y_other, measure, groups=None):
     return Comparison(test.difference, test.pvalue, smallest)
 
 
-def compare_seeds(y_true, runs, others, measure, groups=None):
+def compare_seeds(y_true, runs, others, measure, groups=None, *, paired=False):
     """Test the difference of two systems with seeds, given with the labels by each seed.
 
     It has to show with each pair of seeds: p is the largest of theirs, and 1 where they disagree
-    about which system is better. Two settings of a learner that are the same pass as such: a test
+    about which system is better. With `paired`, runs are compared that have the same seed, such as
+    one that drew the training set. Two settings of a learner that are the same pass as such: a test
     that swaps sentences with all their seeds takes what seeds do for a difference.
     """
-    tests = [compare(y_true, *pair, measure, groups) for pair in product(runs, others)]
+    pairs = zip(runs, others, strict=True) if paired else product(runs, others)
+    tests = [compare(y_true, *pair, measure, groups) for pair in pairs]
     differences = np.array([test.difference for test in tests])
     agree = (differences > 0).all() or (differences < 0).all()
     p = max(test.p for test in tests) if agree else 1.0

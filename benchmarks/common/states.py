@@ -12,6 +12,7 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
+import joblib
 import numpy as np
 from scipy.special import erf
 from sklearn.preprocessing import FunctionTransformer
@@ -19,8 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 from skstruct.features import align_subwords
 
 PACKAGE = "all_minilm_l6_v2"
-# Pieces that are encoded at once.
-N_PIECES = 4096
+# Pieces that are encoded at once, and sentences whose states go into one file.
+N_PIECES, N_SENTENCES = 4096, 2000
 
 
 class Encoder:
@@ -97,9 +98,21 @@ class Encoder:
         return x * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
-def encode(*parts):
-    """A transformer that looks up the states of sentences, which are encoded now."""
-    sentences = sorted({tuple(tokens) for part in parts for tokens in part if len(tokens)})
-    states = dict(zip(sentences, Encoder().states(sentences), strict=True))
+def encode(folder, sentences):
+    """A transformer that looks up the states of sentences.
+
+    A folder keeps them. Those that it does not have are computed and added now.
+    """
+    wanted, states = {tuple(tokens) for tokens in sentences if len(tokens)}, {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.joblib"):
+        states.update(joblib.load(path))
+    missing = sorted(wanted - states.keys())
+    encoder = Encoder() if missing else None
+    for start in range(0, len(missing), N_SENTENCES):
+        some = missing[start : start + N_SENTENCES]
+        found = dict(zip(some, encoder.states(some), strict=True))
+        joblib.dump(found, folder / f"{joblib.hash(some)}.joblib")
+        states.update(found)
     # A function is not copied when an estimator is cloned.
     return FunctionTransformer(lambda X: [states[tuple(tokens)] for tokens in X])

@@ -17,7 +17,7 @@ from skstruct.utils.persistence import Persistent, set_module
 
 # Mean squared length of vectors after scaling: of five from 0.5 to 8, the one with the best mean
 # score of a static table of 256 numbers at three places, beside words, learnt from a twentieth of
-# CoNLL-2000, English-EWT and JNLPBA, on other training sentences (`benchmarks/vectors.py`). On
+# CoNLL-2000, English-EWT and JNLPBA, on other training sentences (`benchmarks/vectors`). On
 # each, the score is within .2 points of the best.
 SQUARED_LENGTH = 2.0
 

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 pytest.importorskip("benchmarks")
 from benchmarks.common import processes
 from benchmarks.common.report import Report, corrected
-from benchmarks.common.significance import compare_seeds
+from benchmarks.common.significance import compare, compare_seeds
 from benchmarks.common.stamps import code_hash, describe, new_stamp, read_stamps
 from benchmarks.which_tagger.child import pack_mistakes
 from benchmarks.which_tagger.plan import Runs, TaggerRecords
@@ -114,6 +114,20 @@ def test_a_difference_has_to_show_with_each_pair_of_seeds():
     unstable = [better[0], worse[0]]
     assert compare_seeds(true, unstable, [better[1]], "token_accuracy").p == 1
     assert compare_seeds(true, unstable, unstable, "token_accuracy").p == 1
+
+
+def test_runs_of_the_same_draw_are_compared_with_each_other():
+    true, *_ = labellings(np.random.default_rng(0), 100, 1)
+    low, middle, high = (labellings(np.random.default_rng(0), 100, a)[1] for a in (0.6, 0.75, 0.9))
+    runs, others = [high, middle], [middle, low]
+    found = compare_seeds(true, runs, others, "token_accuracy", paired=True)
+    pairs = [compare(true, *pair, "token_accuracy").p for pair in zip(runs, others, strict=True)]
+    assert found.p == max(pairs) < 0.05
+    assert_allclose(found.difference, 0.15)
+    # Across the draws, the two in the middle are the same.
+    assert compare_seeds(true, runs, others, "token_accuracy").p == 1
+    with pytest.raises(ValueError, match="argument"):
+        compare_seeds(true, runs, others[:1], "token_accuracy", paired=True)
 
 
 def test_finished_runs_are_tested_without_being_timed_again(tmp_path, monkeypatch):

@@ -53,7 +53,13 @@ BENCHMARKS = {
     "annotators": ({"scores", "gains"}, ()),
     "choosing": ({"scores", "gains", "times"}, ()),
     "conformal": ({"splits", "bounds"}, ()),
-    "vectors": ({"fits", "dense", "sentence", "scale", "scores"}, ()),
+    "vectors": (
+        {
+            *("fits", "dense", "memory", "sentence", "scale", "scores"),
+            *("states", "states_gains", "own_text", "own_text_gains"),
+        },
+        (),
+    ),
     "export": ({"agreement", "speeds", "sizes"}, ("pycrfsuite",)),
     "label_errors": ({"label_sequences", "label_spans"}, ()),
     "sapo_objective": ({"objective"}, ("matplotlib",)),

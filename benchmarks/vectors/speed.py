@@ -1,0 +1,172 @@
+"""Time and memory of fits with vectors, beside words alone and beside sklearn-crfsuite."""
+
+import warnings
+from itertools import chain
+from itertools import product as product_of
+from statistics import median
+from time import perf_counter, process_time
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
+
+from benchmarks.common.processes import peak_memory, seconds_of
+from benchmarks.vectors.data import (
+    SIZE,
+    both,
+    fitted,
+    lookup,
+    random_vectors,
+    read,
+    share_of,
+    words_of,
+)
+from skstruct import (
+    SDCACRF,
+    AROWTagger,
+    CRFTagger,
+    MIRATagger,
+    PerceptronTagger,
+    SAPOTagger,
+    SequenceBatch,
+    WordVectorizer,
+)
+
+STATES = 384
+LEARNERS = {
+    "`CRFTagger()`": CRFTagger(),
+    "`PerceptronTagger`, 5 epochs": PerceptronTagger(max_iter=5, tol=None, random_state=0),
+    "`MIRATagger`, 5 epochs": MIRATagger(max_iter=5, tol=None, random_state=0),
+    "`AROWTagger`, 5 epochs": AROWTagger(max_iter=5, random_state=0),
+    "`SAPOTagger`, 5 epochs": SAPOTagger(max_iter=5, tol=None, random_state=0),
+    '`CRFTagger(solver="sgd")`, 5 epochs': CRFTagger(
+        solver="sgd", max_iter=5, tol=None, random_state=0
+    ),
+    '`CRFTagger(solver="sag")`, 5 epochs': CRFTagger(solver="sag", max_iter=5, random_state=0),
+    '`CRFTagger(solver="oeg")`, 5 epochs': CRFTagger(solver="oeg", max_iter=5, random_state=0),
+    "`SDCACRF`, 5 epochs": SDCACRF(max_iter=5, random_state=0),
+}
+
+
+def measure_fits(name, share, vectors_for, repeat):
+    """Rows of learners: seconds with words, and how many times as long it takes with vectors."""
+    (X, y), _ = share_of(read(name, "train"), share)
+    vectors = vectors_for(words_of(X))
+    words, vectors = WordVectorizer().fit_transform(X), lookup(vectors).fit_transform(X)
+    inputs = {"words": words, "both": SequenceBatch.hstack([words, vectors])}
+    rows = []
+    for title, tagger in LEARNERS.items():
+        seconds = {kind: [] for kind in inputs}
+        n_iter = {}
+        for turn in range(repeat + 1):
+            for kind, batch in inputs.items():
+                taken, done = fitted(tagger, batch, y)
+                n_iter[kind] = int(done.n_iter_)
+                # The first fit compiles, or reads compiled code.
+                if turn > 0:
+                    seconds[kind].append(taken)
+        ratio = median(b / a for a, b in zip(*seconds.values(), strict=True))
+        iterations = f"{n_iter['words']} / {n_iter['both']}"
+        rows.append([title, f"{min(seconds['words']):.2f}", f"{ratio:.1f}", iterations])
+    note = f"{len(X):,} sentences, {words.n_rows:,} tokens, {words.n_features:,} features of words"
+    return rows, note
+
+
+def measure_dense(n_rows, n_labels, repeat):
+    """Rows of learners: an epoch over dense vectors, in multiples of one product."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, STATES)).astype(np.float32)
+    lengths = [20] * (n_rows // 20)
+    batch, weights = SequenceBatch.from_lengths(X, lengths), rng.normal(size=(STATES, n_labels))
+    y = [rng.integers(n_labels, size=20).tolist() for _ in lengths]
+    double = X.astype(np.float64)
+    with threadpool_limits(1):
+        product = min(seconds_of(lambda: double @ weights, 1, process_time) for _ in range(20))
+    rows = []
+    for title, tagger in LEARNERS.items():
+        best, made = {}, {}
+        # The first turn compiles, or reads compiled code.
+        for turn, n in product_of(range(repeat + 1), (2, 7)):
+            seconds, done = fitted(clone(tagger).set_params(max_iter=n), batch, y)
+            made[n], best[n] = done.n_iter_, min(seconds, best.get(n, seconds) if turn > 1 else 1e9)
+        # Of the difference, what is done once is no part.
+        epoch = (best[7] - best[2]) / max(made[7] - made[2], 1)
+        rows.append([title.partition(",")[0], f"{1e3 * epoch:.0f}", f"{epoch / product:.1f}"])
+    return rows, f"{n_rows:,} tokens, {STATES} numbers each in float32, {n_labels} labels"
+
+
+def measure_memory(kind, name, n_sentences, vectors_for):
+    """Memory of a fit to words, or to words and vectors, and of the table and the scores, in MiB.
+
+    In this process. Code and data are loaded before.
+    """
+    X, y = (part[:n_sentences] for part in read(name, "train"))
+    vectors = vectors_for(words_of(X))
+    features = WordVectorizer() if kind == "words" else both(vectors)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make_pipeline(clone(features), CRFTagger(max_iter=2)).fit(X[:20], y[:20])
+        before = peak_memory()
+        model = make_pipeline(features, CRFTagger(max_iter=20)).fit(X, y)
+    n_labels, n_tokens = len(model[-1].classes_), sum(map(len, X))
+    table = 4 * SIZE * len(vectors) / 2**20
+    return [peak_memory() - before, table, 8 * n_labels * n_tokens / 2**20, len(X), n_tokens]
+
+
+def measure_one(system, name, n_sentences):
+    """Seconds, iterations and memory of a fit to words and vectors, in this process."""
+    X, y = (part[:n_sentences] for part in read(name, "train"))
+    vectors = random_vectors(words_of(X))
+    before, start = peak_memory(), perf_counter()
+    if system == "skstruct":
+        tagger = make_pipeline(both(vectors), CRFTagger(max_iter=50)).fit(X, y)
+        n_iter = int(tagger[-1].n_iter_)
+    else:
+        from sklearn_crfsuite import CRF
+
+        def features(sentence):
+            around = ["", *sentence, ""]
+            return [
+                {f"w{place}:{word}": 1.0 for place, word in enumerate(around[t : t + 3])}
+                | {
+                    f"v{place}:{n}": float(x)
+                    for place, word in enumerate(around[t : t + 3])
+                    if word in vectors
+                    for n, x in enumerate(vectors[word])
+                }
+                for t in range(len(sentence))
+            ]
+
+        # By default it drops features whose values add up to less than zero.
+        crf = CRF(algorithm="lbfgs", min_freq=-1e9, c1=0, c2=0.5, max_iterations=50)
+        crf.fit([features(sentence) for sentence in X], y)
+        n_iter = int(crf.training_log_.last_iteration["num"])
+    return [perf_counter() - start, n_iter, peak_memory() - before]
+
+
+def measure_sentence(name, vectors_for, n_calls):
+    """Rows of microseconds that one sentence of 24 tokens takes, and its parts."""
+    X, y = (part[:300] for part in read(name, "train"))
+    tagger = make_pipeline(both(vectors_for(words_of(X))), CRFTagger(max_iter=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tagger.fit(X, y)
+    sentence = [list(chain.from_iterable(X))[:24]]
+    union, last = tagger
+    words, vectors = (step for _, step in union.transformer_list)
+    batch = union.transform(sentence)
+    calls = {
+        "`Pipeline.predict`": lambda: tagger.predict(sentence),
+        "`SequenceUnion.transform`": lambda: union.transform(sentence),
+        "`WordVectorizer.transform`": lambda: words.transform(sentence),
+        "`EmbeddingVectorizer.transform`": lambda: vectors.transform(sentence),
+        "`CRFTagger.predict`": lambda: last.predict(batch),
+    }
+    times = {title: float("inf") for title in calls}
+    for _ in range(n_calls):
+        for title, call in calls.items():
+            start = perf_counter()
+            call()
+            times[title] = min(times[title], perf_counter() - start)
+    return [[title, f"{1e6 * seconds:.0f}"] for title, seconds in times.items()]
