@@ -248,10 +248,12 @@ def are_ones(values):
     return bool((values[:100] == 1).all()) and bool((values == 1).all())
 
 
-def matrix_of_tokens(tokens, n_columns):
-    """CSR matrix of tokens that were read, `LooseRows` in sorted order, with arrays of its own."""
+def matrix_of_tokens(tokens, n_columns, dtype):
+    """CSR matrix of tokens that were read, `LooseRows`, with arrays of its own."""
     ends, columns, values, _ = tokens.copy()
-    values = values if len(values) else shared_ones(len(columns), np.float64)
+    if are_ones(values):
+        values = shared_ones(len(columns), dtype)
+    values = values.astype(dtype, copy=False)
     matrix = sp.csr_matrix((values, columns, ends), shape=(len(ends) - 1, n_columns))
     matrix.has_canonical_format = True
     return matrix

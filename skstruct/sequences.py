@@ -27,7 +27,6 @@ from skstruct.matrices import (
     pack_matrix,
     ranges,
     read_offsets,
-    read_only,
     select_rows,
     stack_sequences,
     stores_zeros,
@@ -40,21 +39,21 @@ from skstruct.utils.declared import pack_strings, unpack_strings
 from skstruct.utils.messages import position
 from skstruct.utils.persistence import set_module
 
-# Attributes of a batch that are made together.
-_MADE = ("X", "keep_zeros")
-
 
 def tokens_of(batch):
-    """Tokens of a batch as they were read, `LooseRows`; None once its arrays have been made."""
+    """Tokens of a few sequences as they were read, `LooseRows`, without their blocks.
+
+    None for other batches, and once the matrix of a batch has been made.
+    """
     if not isinstance(batch, SequenceBatch) or batch.transition_X is not None:
         return None
     parts = vars(batch)
-    # Looked up once: another thread may make the arrays meanwhile.
-    loose = parts.get("_loose")
-    if loose is None or "X" in parts:
+    # Looked up once: another thread may make the matrix meanwhile.
+    found = parts.get("_loose") or parts.get("_blocks")
+    if found is None or "X" in parts:
         return None
-    tokens, offsets, *_ = loose
-    return tokens if parts["offsets"] is offsets else None
+    tokens = found[0]
+    return tokens if isinstance(tokens, tuple) and parts["offsets"] is tokens.offsets else None
 
 
 @set_module("skstruct")
@@ -175,19 +174,19 @@ class SequenceBatch(FrameConversions):
         return batch
 
     @classmethod
-    def _of_tokens(cls, tokens, n_features, make, feature_names=None, **known):
-        """Batch with the matrix of the batch ``make()``, made when it is asked for.
+    def _of_tokens(cls, tokens, n_features, dtype=np.float64, feature_names=None):
+        """Batch of `LooseRows`, whose matrix of a `dtype` is made when it is asked for.
 
-        Making it takes most of the time for one sentence, and the taggers of this package need
-        nothing but `tokens`, its `LooseRows`. Other attributes may be ``known`` before.
+        Making it takes most of the time for one sentence, and taggers do not need it.
         """
-        batch, offsets = cls.__new__(cls), read_only(tokens.offsets)
+        batch, values = cls.__new__(cls), tokens.values
+        tokens.offsets.flags.writeable = False
         vars(batch).update(
-            offsets=offsets,
+            offsets=tokens.offsets,
             feature_names=feature_names,
             transition_X=None,
-            _loose=(tokens, offsets, n_features, make),
-            **known,
+            keep_zeros=len(values) > 0 and not values.all(),
+            _loose=(tokens, n_features, dtype),
         )
         return batch
 
@@ -231,7 +230,7 @@ class SequenceBatch(FrameConversions):
         if found is not None:
             tokens, *others = found
             if isinstance(tokens, tuple) and not (loose and self.offsets is tokens.offsets):
-                found = matrix_of_tokens(tokens, found[-1]), *others
+                found = matrix_of_tokens(tokens, found[-1], np.float64), *others
                 vars(self)["_blocks"] = found
             return found
         X = self.X
@@ -248,14 +247,10 @@ class SequenceBatch(FrameConversions):
         if name == "X" and "_blocks" in vars(self):
             return self._made_of_blocks()
         loose = vars(self).get("_loose")
-        if loose is None or name not in _MADE:
+        if loose is None or name != "X":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        made = loose[-1]()
         # Another thread may do the same: the first one's arrays stay.
-        for part in _MADE:
-            vars(self).setdefault(part, getattr(made, part))
-        vars(self).pop("_loose", None)
-        return vars(self)[name]
+        return vars(self).setdefault("X", matrix_of_tokens(*loose))
 
     @classmethod
     def from_lengths(cls, X, lengths, *, feature_names=None, transition_X=None) -> SequenceBatch:
@@ -397,7 +392,8 @@ default=None
                 raise ValueError(
                     f"Batch {number} has {len(batch)} sequences, but batch 0 has {len(batches[0])}."
                 )
-            if not np.array_equal(batch.offsets, offsets):
+            same = batch.offsets is offsets or batch.offsets.tobytes() == offsets.tobytes()
+            if not same and not np.array_equal(batch.offsets, offsets):
                 i = int(np.flatnonzero(batch.lengths != batches[0].lengths)[0])
                 raise ValueError(
                     f"Sequence {i} has {batch.lengths[i]} rows in batch {number}, but "
@@ -425,19 +421,22 @@ default=None
     @classmethod
     def _beside_tokens(cls, batches, offsets, feature_names, more):
         """Blocks beside a first batch of a few tokens; None for any other batches."""
-        tokens, others = tokens_of(batches[0]), batches[1:]
-        if tokens is None or not others or batches[0].reads_labels:
+        first, *others = map(vars, batches)
+        tokens, (*_, dtype) = tokens_of(batches[0]), first.get("_loose", (None,))
+        if tokens is None or not others or dtype != np.float64:
+            return None
+        if any(batch.reads_labels for batch in batches):
             return None
         placed, width = [], batches[0].n_features
-        for batch in others:
-            sparse, blocks, n_columns = vars(batch).get("_blocks", ((), (), 0))
-            if sparse is not None or batch.reads_labels:
+        for parts in others:
+            sparse, blocks, n_columns = parts.get("_blocks", ((), (), 0))
+            if sparse is not None:
                 return None
             placed += [Placed(width + start, block) for start, block in blocks]
             width += n_columns
-        stacked = cls._of_blocks(None, tuple(placed), offsets, feature_names, more)
-        tokens = tokens._replace(offsets=stacked.offsets)
-        vars(stacked)["_blocks"] = tokens, tuple(placed), width
+        stacked = cls.__new__(cls)
+        found = tokens, tuple(placed), width
+        vars(stacked).update(offsets=offsets, feature_names=feature_names, _blocks=found, **more)
         return stacked
 
     @property
@@ -458,7 +457,7 @@ default=None
         if "_blocks" in parts:
             return parts["_blocks"][-1]
         loose = parts.get("_loose")
-        return self.X.shape[1] if loose is None or "X" in parts else loose[2]
+        return self.X.shape[1] if loose is None or "X" in parts else loose[1]
 
     @property
     def n_transition_features(self):

@@ -89,17 +89,28 @@ def scored(rows, chain):
     if not rows.placed:
         return rows, chain
     first, *more = rows.tokens.sets()
-    n_rows, n_labels = len(first.indptr) - 1, len(chain.intercept)
-    scores = np.empty((n_rows, n_labels))
-    write_scores(first, chain.weights, np.zeros(n_labels), scores)
-    for placed in rows.placed:
-        placed.block.check()
-        placed.block.add_fixed_scores(chain.weights[placed.columns], scores)
+    found = rows_of_scores(label_scores(first, rows.placed, chain.weights))
+    rows = TransitionRows(*found, *more) if more else found
+    return read_only(rows), chain._replace(weights=read_only(np.eye(len(chain.intercept))))
+
+
+def label_scores(first, placed, weights):
+    """Scores of the labels of each token by sparse columns and blocks, in a fixed order."""
+    n_labels = weights.shape[1]
+    scores = np.empty((len(first.indptr) - 1, n_labels))
+    write_scores(first, weights, np.zeros(n_labels), scores)
+    for start, block in placed:
+        block.check()
+        block.add_fixed_scores(weights[start : start + block.n_columns], scores)
+    return scores
+
+
+def rows_of_scores(scores):
+    """Rows whose features are the labels, and their values scores."""
+    n_rows, n_labels = scores.shape
     labels = np.empty((n_rows, n_labels), np.int32)
     labels[:] = np.arange(n_labels)
-    found = Rows(np.arange(n_rows + 1) * n_labels, labels.ravel(), scores.ravel())
-    rows = TransitionRows(*found, *more) if more else found
-    return read_only(rows), chain._replace(weights=read_only(np.eye(n_labels)))
+    return Rows(np.arange(n_rows + 1) * n_labels, labels.ravel(), scores.ravel())
 
 
 @lean_jit

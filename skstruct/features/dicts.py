@@ -25,7 +25,6 @@ from skstruct.features.tokens import (
     canonical,
     keep_frequent,
     renumber,
-    to_batch,
 )
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
@@ -251,35 +250,18 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         # Not `check_is_fitted`, which takes as long as to read three tokens.
         if "feature_names_" not in vars(self):
             return None
-        # All that is used is of one fit: another thread may fit.
-        names, codes, dtype = self.feature_names_, self.known_codes(), self.dtype
-        loose = _read_few(codes, X, dtype)
-        if loose is None or len(names) != len(codes.vocabulary):
+        if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
             return None
-        may_warn = len(loose.ends) > FEWEST_TOKENS
-        if may_warn and np.count_nonzero(loose.columns >= 0) <= len(loose.columns) / 2:
+        codes, dtype = self.known_codes(), check_float_dtype(self.dtype)
+        tokens = codes.read_few(X, dtype, float(np.finfo(dtype).max), FEWEST_TOKENS)
+        if tokens is None or len(codes.vocabulary) != len(self.feature_names_):
             return None
-        return self._batch_of(loose, names)
+        return self.batch_of(tokens)
 
-    def batch_of(self, loose):
+    def batch_of(self, tokens):
         """Batch of tokens that have been read, `LooseRows`; its matrix is made on demand."""
-        return self._batch_of(loose, self.feature_names_)
-
-    def _batch_of(self, loose, names):
-        dtype = self.dtype
-
-        def make():
-            ends, columns, values, offsets = loose.copy()
-            values = values if len(values) else np.ones(len(columns), np.int8)
-            return to_batch(
-                canonical(values, columns, ends, len(names), dtype), offsets, names, dtype
-            )
-
-        return SequenceBatch._of_tokens(loose, len(names), make, names)
-
-    def read_few(self, X):
-        """Read a list of a few lists of tokens, `LooseRows`; None for anything else."""
-        return _read_few(self.known_codes(), X, self.dtype)
+        names = self.feature_names_
+        return SequenceBatch._of_tokens(tokens, len(names), check_float_dtype(self.dtype), names)
 
     def known_codes(self):
         """Columns of the attributes, and of keys and values that were seen since the fit."""
@@ -376,11 +358,3 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         tags.input_tags.dict = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _read_few(codes, X, dtype):
-    if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
-        return None
-    # Kernels would read beyond the tokens of a list that another thread makes longer.
-    X, dtype = list(map(list.copy, X)), check_float_dtype(dtype)
-    return codes.read_few(X, dtype, float(np.finfo(dtype).max))

@@ -19,7 +19,7 @@ class FeatureInput:
 
     _stored = {
         "n_features_in_": Count(),
-        "vectorizer_": Part("read_few", feature_names_="n_features_in_"),
+        "vectorizer_": Part("known_codes", feature_names_="n_features_in_"),
         "feature_names_in_": Objects("n_features_in_"),
     }
     # True if `_fit` learns weights of transition features.

@@ -467,7 +467,7 @@ class KnownCodes(_Codes):
         for key, value in zip(keys, values, strict=True):
             self[key][value]
 
-    def read_few(self, X, dtype, limit):
+    def read_few(self, X, dtype, limit, most_strange):
         """Read a few sequences, at a tenth of what a `Stream` costs for one.
 
         Parameters
@@ -475,22 +475,29 @@ class KnownCodes(_Codes):
         X : list of lists of tokens
         dtype, limit : dtype and float
             Type of the values, and the largest absolute value allowed.
+        most_strange : int
+            So many tokens, or more, must have columns for half of their features.
 
         Returns
         -------
-        loose : LooseRows or None
-            None for tokens that `read` does not read.
+        tokens : LooseRows or None
+            None for tokens that `read` does not read, or one of which repeats a feature.
         """
+        # Kernels would read beyond the tokens of a list that another thread makes longer.
+        X = list(map(list.copy, X))
         tokens = X[0] if len(X) == 1 else list(chain.from_iterable(X))
         found = self.read(tokens, limit)
         if found is None:
             return None
         columns, lengths, positions, numbers = found
-        values = numbers
+        ends, values, n_given = _few_offsets(lengths), numbers, len(columns)
         if len(numbers):
-            values = np.ones(len(columns))
+            values = np.ones(n_given)
             values[positions] = numbers.astype(dtype)
-        return LooseRows(_few_offsets(lengths), columns, values, _few_offsets(map(len, X)))
+        n, repeats = sort_rows(ends, columns, values)
+        if repeats or (len(lengths) >= most_strange and 2 * n <= n_given):
+            return None
+        return LooseRows(ends, columns[:n], values[:n], _few_offsets(map(len, X)))
 
 
 _TOKENS_AT_ONCE = 500
@@ -499,10 +506,10 @@ _MOST_FAILURES = 20
 
 
 class LooseRows(NamedTuple):
-    """Tokens of a few sequences as they are read, in arrays that kernels may change."""
+    """Tokens of a few sequences as they are read, the columns of each sorted and distinct."""
 
     ends: np.ndarray  # (n_rows + 1,) int64
-    columns: np.ndarray  # (n_entries,) int32, in any order, negative where there is none
+    columns: np.ndarray  # (n_entries,) int32
     values: np.ndarray  # (n_entries,) values, or (0,) when all are one
     offsets: np.ndarray  # (n_sequences + 1,) int64
 

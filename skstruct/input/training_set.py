@@ -10,7 +10,6 @@ import numpy as np
 
 from skstruct.blocks.rows import BlockRows, is_dense, without_blocks
 from skstruct.chain.scores import Rows, TransitionRows
-from skstruct.compiled.rows import sort_rows
 from skstruct.input.formats import encode_labels
 from skstruct.input.scale import check_blocks, check_sample_weight, check_values
 from skstruct.matrices import are_ones, as_csr, ranges, read_only, to_offsets
@@ -89,11 +88,7 @@ def block_rows(batch):
     The matrix of a few sequences is not made for that, which would take most of the time of a
     prediction. Raises a ValueError for a value that is too large to compute with.
     """
-    tokens = tokens_of(batch)
-    rows = None if tokens is None else _sorted_rows(tokens.copy())
-    placed = ()
-    if rows is None:
-        rows, placed = _rows_and_blocks(batch)
+    rows, placed = _rows_and_blocks(batch)
     check_values(rows, batch.offsets, names=batch.feature_names)
     check_blocks(placed, batch.offsets, names=batch.feature_names)
     if batch.transition_X is not None:
@@ -105,9 +100,10 @@ def block_rows(batch):
 
 def _rows_and_blocks(batch):
     """Rows of the sparse columns of a batch, and its blocks; see `is_dense`."""
-    sparse, placed, _ = batch._columns(loose=True)
-    if isinstance(sparse, tuple):
-        return read_only(Rows(*sparse[:3])), placed
+    tokens, blocks = tokens_of(batch), batch._has_blocks
+    if tokens is not None:
+        return read_only(Rows(*tokens[:3])), batch._columns(loose=True)[1] if blocks else ()
+    sparse, placed, _ = batch._columns()
     if not batch._has_blocks and placed and not is_dense(batch.X):
         return as_rows(batch.X), ()
     if sparse is None:
@@ -115,16 +111,6 @@ def _rows_and_blocks(batch):
         nothing = Rows(np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32), np.empty(0))
         return read_only(nothing), placed
     return as_rows(sparse), placed
-
-
-def _sorted_rows(tokens):
-    """Rows of tokens as they were read, sorted in place; None where one repeats a feature."""
-    ends, columns, values, _ = tokens
-    n_entries, repeats = sort_rows(ends, columns, values)
-    if repeats:
-        return None
-    columns, values = columns[:n_entries], values[:n_entries]
-    return read_only(Rows(ends, columns, values[:0] if are_ones(values) else values))
 
 
 def take_rows(rows, kept):

@@ -8,20 +8,23 @@ With 4 attribute strings a token and 9 labels, 3 tokens take 1.4 microseconds, a
 of arrays that Python makes, they took 15 and 30. CRFsuite takes 2 and 12.
 """
 
+from array import array
 from functools import cache
 from numbers import Integral
-from operator import countOf, is_
+from operator import countOf, is_, sub
 
 import numpy as np
 from numba.core import types
 
+from skstruct.blocks.rows import label_scores, rows_of_scores
 from skstruct.chain.protocol import chain_factors
 from skstruct.compiled.objects import READABLE
 from skstruct.decoding import with_list
 from skstruct.features.tokens import LooseRows
 from skstruct.input.formats import split_sequences
+from skstruct.input.training_set import block_rows
 from skstruct.matrices import read_only
-from skstruct.sequences import tokens_of
+from skstruct.sequences import SequenceBatch, tokens_of
 from skstruct.taggers import few
 from skstruct.taggers.few import ask_few, decode_few
 from skstruct.utils.messages import check_float_dtype
@@ -48,8 +51,8 @@ def answer(tagger, X, store, labels, sums=None):
     ----------
     tagger : LinearChainMixin
         Fitted or not.
-    X : list of lists of tokens, or None
-        None for what is in the store.
+    X : list of lists of tokens, SequenceBatch or None
+        A batch with blocks; None for what is in the store.
     store : bytearray
         Receives what was read, which can be asked again, about the same features.
     labels : list
@@ -65,7 +68,8 @@ def answer(tagger, X, store, labels, sums=None):
     """
     attributes = tagger.__dict__
     way = attributes.get(DERIVED)
-    if way is not None and way.vectorizer.vocabulary_ is way.vocabulary:
+    is_read = X is None or type(X) is list
+    if is_read and way is not None and way.vectorizer.vocabulary_ is way.vocabulary:
         # The tuple has a name, and so lives until the end of the call.
         call = X, attributes, way.address, store, labels, sums
         status = way.ask(id(call))
@@ -86,14 +90,19 @@ def _ask_again(tagger, X, store, labels, sums):
         way = current_way(tagger, attributes)
         if way is None:
             return False
-        call = X, attributes, way.address, store, labels, sums
+        given, address = X, way.address
+        if isinstance(X, SequenceBatch):
+            given, address = None, way.score(X, store)
+        if address is None:
+            return False
+        call = given, attributes, address, store, labels, sums
         status = way.ask(id(call))
         if status == few.MISSING:
             way.codes.learn(labels[n_lists::2], labels[n_lists + 1 :: 2])
         elif status == few.UNTABULATED:
             attributes[DERIVED] = ShortWay(tagger, tabulates=True)
         elif status == few.LARGE:
-            return way.decode(store, labels, sums)
+            return way.decode(address, store, labels, sums)
         elif status != few.STALE:
             return status == few.DONE
         del labels[n_lists:]
@@ -155,13 +164,15 @@ def _input(tagger, X):
     if type(X) is list:
         return (X, bytearray()) if 0 < len(X) <= _FEW else (None, None)
     loose = tokens_of(X)
+    if loose is None:
+        return None, None
     attributes = vars(tagger)
-    if loose is None or X.feature_names is not attributes.get("feature_names_in_"):
+    if X.feature_names is not attributes.get("feature_names_in_"):
         return None, None
     # Without names, columns are told apart by their numbers.
     if X.feature_names is None and X.n_features != attributes.get("n_features_in_"):
         return None, None
-    return None, pack(loose)
+    return (X, bytearray()) if X._has_blocks else (None, pack(loose))
 
 
 def _n_sequences(X, store):
@@ -186,13 +197,13 @@ def _parts(store, sums):
 def pack(loose):
     """Store of tokens that have been read, `LooseRows`."""
     ends, columns, values, offsets = loose
-    head = np.zeros(few.N_HEAD, np.int64)
-    head[few.N_SEQUENCES], head[few.N_TOKENS] = len(offsets) - 1, len(ends) - 1
-    head[few.N_ENTRIES] = head[few.N_READ] = len(columns)
-    head[few.N_VALUES], head[few.LENGTH] = len(values), np.diff(offsets).max(initial=0)
-    labels, odd = np.zeros(len(ends) - 1 + (len(ends) - 1) % 2, np.int32), np.zeros(1, np.int32)
-    parts = head, offsets, ends, columns, odd[: len(columns) % 2], labels, values
-    return bytearray(b"".join(part.tobytes() for part in parts))
+    n_rows, n_entries, bounds = len(ends) - 1, len(columns), offsets.tolist()
+    head = array("q", bytes(8 * few.N_HEAD))
+    head[few.N_SEQUENCES], head[few.N_TOKENS] = len(offsets) - 1, n_rows
+    head[few.N_ENTRIES] = head[few.N_READ] = n_entries
+    head[few.N_VALUES], head[few.LENGTH] = len(values), max(map(sub, bounds[1:], bounds))
+    labels, odd = bytes(4 * (n_rows + n_rows % 2)), bytes(4 * (n_entries % 2))
+    return bytearray().join((head, offsets, ends, columns, odd, labels, values))
 
 
 def unpack(store):
@@ -252,7 +263,7 @@ class ShortWay:
         self.vocabulary = getattr(self.vectorizer, "vocabulary_", None)
         self._plan = np.zeros(few.N_PLACES, np.int64)
         self.address = self._plan.ctypes.data
-        self.codes, self._arrays = None, []
+        self.codes, self.chain, self._arrays = None, None, []
         for place, value in _CONSTANTS:
             self._plan[place] = id(value)
         self._plan[few.N_HELD] = len(_HELD)
@@ -267,11 +278,34 @@ class ShortWay:
         self._point(few.CLASSES_BEFORE, self._classes_before)
         chain = self._chain_of(tagger)
         if chain is not None:
-            self._plan[few.USABLE] = 1
+            self._plan[few.USABLE], self.chain = 1, chain
             self._describe(chain, tagger._codes_of_y(np.arange(len(chain.transition))))
             self._describe_codes()
             if tabulates:
                 self._tabulate(chain)
+            self._plan_of_scores = self._with_scores(len(chain.transition))
+
+    def _with_scores(self, n_labels):
+        """The plan for tokens whose features are the scores of the labels."""
+        plan, identity = self._plan.copy(), np.eye(n_labels)
+        plan[few.WEIGHTS], plan[few.N_FEATURES] = identity.ctypes.data, n_labels
+        self._arrays.append(identity)
+        return plan
+
+    def score(self, batch, store):
+        """Fill a store with the scores of the labels of a batch with blocks.
+
+        Returns
+        -------
+        address : int or None
+            Of the plan for them. None where a batch has to be made, which raises the errors.
+        """
+        if self.chain is None:
+            return None
+        rows, placed = block_rows(batch)
+        scores = label_scores(rows, placed, read_only(self.chain.weights))
+        store[:] = pack(LooseRows(*rows_of_scores(scores), batch.offsets))
+        return self._plan_of_scores.ctypes.data
 
     def _point(self, place, array):
         """Note the address of an array, and keep the array."""
@@ -341,9 +375,9 @@ class ShortWay:
             for place, part in zip((few.FROM_LABEL, few.INTO, few.ORDER), leaving, strict=True):
                 self._point(place, part)
 
-    def decode(self, store, labels, sums):
+    def decode(self, address, store, labels, sums):
         """Do the rest of `answer` for many tokens, without the lock of the interpreter."""
-        if not decode_few(self.address, id(store), len(labels) > 0, id(sums)):
+        if not decode_few(address, id(store), len(labels) > 0, id(sums)):
             return False
         if labels:
             loose, codes = unpack(store)

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.dicts import FEW, as_dicts
-from skstruct.matrices import matrix_of_tokens
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.templates.learnt import StoredFeatures, learn_features, merge_features
 from skstruct.templates.numbering import gather, hash_templates, run_for_patterns
@@ -171,8 +170,9 @@ class LearningTemplateVectorizer(
         columns = {"width": self.n_columns_, "names": names_in(self)}
         reader = self._read(X, self.template_, self._features.vocabulary, **columns)
         dtype = check_float_dtype(self.dtype)
-        if len(reader.offsets) <= FEW + 1 and self._transitions is None and dtype == np.float64:
-            return _few_tokens(self._features.find_few(reader, self.n_jobs), self.n_features_)
+        if len(reader.offsets) <= FEW + 1 and self._transitions is None:
+            tokens = self._features.find_few(reader, self.n_jobs)
+            return SequenceBatch._of_tokens(tokens, self.n_features_, dtype)
         matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
         if self._transitions is not None:
             observer = reader.for_transitions()
@@ -253,15 +253,6 @@ class LearningTemplateVectorizer(
         transitions = vars(self).get("_transitions")
         if transitions is not None and transitions.template_ != self.template_:
             raise ValueError("features of transitions belong to another template.")
-
-
-def _few_tokens(tokens, n_features):
-    """Batch of a few sequences, whose matrix is made on demand."""
-
-    def make():
-        return SequenceBatch._of_valid(matrix_of_tokens(tokens, n_features), tokens.offsets)
-
-    return SequenceBatch._of_tokens(tokens, n_features, make, keep_zeros=False)
 
 
 @set_module("skstruct")

@@ -14,7 +14,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skstruct import CRFTagger, PerceptronTagger
+from skstruct import (
+    CRFTagger,
+    EmbeddingVectorizer,
+    PerceptronTagger,
+    SequenceUnion,
+    SequenceVectorizer,
+)
 from skstruct.ahead.workload import label_like_crfsuite, label_one_sentence
 from skstruct.compiled.cache import loaded_kernels
 from skstruct.crfsuite import CRF
@@ -407,6 +413,94 @@ def test_pipelines():
     tagger = model.named_steps["tagger"]
     assert_array_equal(model.predict(plain[:1])[0], tagger.predict(plain)[0])
     assert takes_the_short_way(tagger, QUESTION)
+
+
+VECTORS = {f"w{i}": np.random.default_rng(i).normal(size=5).astype(np.float32) for i in range(7)}
+
+
+def words_of(X):
+    """The tokens that are dicts, of which vectors can be looked up."""
+    return [[token for token in x if isinstance(token, dict)] for x in X]
+
+
+@lru_cache
+def beside_vectors(kind):
+    """A tagger of features beside vectors of three words, and what makes its batches."""
+    vectors = EmbeddingVectorizer(VECTORS, column="word", offsets=(-1, 0, 1))
+    union = SequenceUnion([("dicts", SequenceVectorizer()), ("vectors", vectors)])
+    y = [
+        [label for token, label in zip(*pair, strict=True) if isinstance(token, dict)]
+        for pair in zip(X, labels_for(kind), strict=True)
+    ]
+    # Other tokens are left out of y, too, which the scheme forbids.
+    if kind == "constraint":
+        y = [["B-X" if label == "I-X" else label for label in labels] for labels in y]
+    return KINDS[kind]().fit(union.fit_transform(words_of(X)), y), union
+
+
+def in_full(union, X):
+    """A batch that is too large to be one of a few, and its first sequences."""
+    return union.transform([*X, *[X[0]] * 64])[: len(X)]
+
+
+FEW_WORDS = [
+    [{"word": "w1"}, {"word": "w99", "n": 0.5, "new": 1}],
+    [],
+    [{"word": "w2", "even": "?"}],
+]
+
+
+@pytest.mark.parametrize("kind", ["CRF", "perceptron", "constraint", "70 labels", "order=2"])
+def test_vectors_beside_a_few_tokens(kind):
+    tagger, union = beside_vectors(kind)
+    for X_few in (FEW_WORDS, words_of(X)[:5] * 10, [[]]):
+        few, full = union.transform(X_few), in_full(union, X_few)
+        for ask in (label_few, weigh_few, search_few):
+            assert (ask(tagger, few) is None) == (kind in LONG)
+        for ask in QUESTIONS.values():
+            assert outcome(ask, tagger, few) == outcome(ask, tagger, full)
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("in_place", [True, False])
+def test_other_weights_are_noticed_beside_vectors(name, in_place):
+    tagger, union = beside_vectors("CRF")
+    tagger = copy(tagger)
+    few, full = union.transform(FEW_WORDS), in_full(union, FEW_WORDS)
+    before = bits(tagger.predict_proba(few))
+    setattr(tagger, name, getattr(tagger, name).copy())
+    assert bits(tagger.predict_proba(few)) == before
+    other = np.random.default_rng(0).normal(size=getattr(tagger, name).shape)
+    if in_place:
+        getattr(tagger, name)[...] = other
+    else:
+        setattr(tagger, name, other)
+    assert bits(tagger.predict_proba(few)) != before
+    for ask in QUESTIONS.values():
+        assert outcome(ask, tagger, few) == outcome(ask, tagger, full)
+
+
+@pytest.mark.parametrize("array", ["table", "numbers", "offsets", "none possible", "names"])
+def test_errors_beside_vectors(array):
+    tagger, union = beside_vectors("CRF")
+    tagger, batch = copy(tagger), union.transform(FEW_WORDS)
+    ((_, block),) = batch.blocks
+    if array == "table":
+        block.table = block.table.copy()
+        block.table[0, 2], message = np.nan, "Sequence 0, token 0: feature .* is nan"
+    elif array == "numbers":
+        block.numbers[0, 1], message = 99, "row 0 .* has the number 99"
+    elif array == "offsets":
+        batch.offsets, message = np.array([0, 9]), "end at the number of rows, 3"
+    elif array == "names":
+        names = np.array([f"f{i}" for i in range(batch.n_features)], object)
+        tagger.feature_names_in_, batch.feature_names = names, names[::-1]
+        message = "feature names of X differ"
+    else:
+        tagger.start_, message = np.full_like(tagger.start_, -np.inf), "Sequence 0"
+    for ask in QUESTIONS.values():
+        with pytest.raises(ValueError, match=message):
+            ask(tagger, batch)
 
 
 def test_all_inputs_share_one_compiled_function():
