@@ -1,4 +1,4 @@
-"""The short way: a few sentences of dicts or attribute strings, tagged in one compiled call.
+"""The short way: a few sentences, tagged in one compiled call.
 
 A service tags one sentence at a time, and what is done once for a batch is then nearly all of the
 time. What depends on the tagger alone is kept here, and the rest is done by one compiled function
