@@ -27,6 +27,7 @@ from skstruct.matrices import (
     pack_matrix,
     ranges,
     read_offsets,
+    read_only,
     select_rows,
     stack_sequences,
     stores_zeros,
@@ -199,15 +200,16 @@ class SequenceBatch(FrameConversions):
         sparse : csr_matrix or None
             All columns of the batch, the columns of blocks empty; None if there are no others.
         placed : tuple of Placed
-        offsets : array-like of shape (n_sequences + 1,)
+        offsets : ndarray of shape (n_sequences + 1,)
+            From `read_offsets`, or made here.
         feature_names : ndarray of shape (n_features,), default=None
         more : dict, default=None
             Attributes ``transition_X`` and ``keep_zeros``, by default None and False.
         """
-        batch, n_rows = cls.__new__(cls), placed[0].block.n_rows
+        batch = cls.__new__(cls)
         n_columns = max(p.columns.stop for p in placed) if sparse is None else sparse.shape[1]
         vars(batch).update(
-            offsets=read_offsets(offsets, n_rows),
+            offsets=read_only(offsets),
             feature_names=feature_names,
             _blocks=(sparse, placed, n_columns),
             **({"transition_X": None, "keep_zeros": False} | (more or {})),
@@ -555,7 +557,8 @@ default=None
                 return self
             if sparse is not None:
                 sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
-            return self._like_blocks(sparse, placed, self.offsets, self.transition_X)
+            offsets = read_offsets(self.offsets, self.n_rows)
+            return self._like_blocks(sparse, placed, offsets, self.transition_X)
         return self._like(self.X, self.offsets, self.transition_X)
 
     def _rows(self, i):
@@ -670,7 +673,7 @@ def _of_parts(cls, sparse, placed, state):
             raise ValueError("transition_X has another number of rows.")
     # Zeros that were to be dropped have not been stored.
     more = {"transition_X": transition_X, "keep_zeros": stores_zeros(sparse)}
-    return cls._of_blocks(sparse, placed, state["offsets"], names, more)
+    return cls._of_blocks(sparse, placed, read_offsets(state["offsets"], n_rows), names, more)
 
 
 def _checked_batches(batches):

@@ -11,7 +11,7 @@ import numpy as np
 
 from skstruct.features.tokens import iterate_level
 from skstruct.frames import is_frame, names_of, same_columns
-from skstruct.matrices import to_offsets
+from skstruct.matrices import offsets_of
 from skstruct.utils.messages import DataError, short_repr
 
 # Sequences that are in memory at the same time.
@@ -61,7 +61,7 @@ class TokenColumns:
             which.append(self._read(chunk, lengths))
         if not lengths:
             raise DataError("Found an empty batch: at least one {sequence} is required.")
-        self.offsets = to_offsets(lengths)
+        self.offsets = offsets_of(lengths)
         which = which[0] if len(which) == 1 else np.concatenate(which)
         self.values, self.codes = {}, {}
         distinct = list(self._number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import count, repeat
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -159,8 +160,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         return self._to_batch(block, bounds)
 
     def _to_batch(self, block, bounds):
-        placed = (Placed(0, block.times(self.scale_)),)
-        return SequenceBatch._of_blocks(None, placed, bounds, self._names())
+        block.factor = self.scale_
+        return SequenceBatch._of_blocks(None, (Placed(0, block),), bounds, self._names())
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: ``vector:0``, ...; of neighbours ``vector[-1]:0``, ...
@@ -178,7 +179,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         return self._names().copy()
 
     def _names(self):
-        return _names_of(tuple(self._checked_offsets()), self.n_dimensions_)
+        return _names_of(self._checked_offsets(), self.n_dimensions_)
 
     def _vectorize(self, X, n_dimensions, names=None):
         """Block of the vectors of all tokens, offsets, names of columns of frames, and the mean."""
@@ -197,22 +198,20 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
         mapping, is_fitted = _by_words(self.vectors), n_dimensions is not None
         words = normalized(words, self.normalize, as_strings=False)
-        number_of, found, vectors = np.full(len(words), -1, np.int32), {}, []
-        for place, word in enumerate(words):
+        found = {}
+        for word in words:
             if word not in found:
-                found[word] = -1
                 # A mapping need not have `get`.
                 vector = mapping[word] if word in mapping else self._vector_of_unknown(word)
                 if vector is not None:
-                    found[word] = len(vectors)
-                    vectors.append(_checked_vector(word, vector, n_dimensions))
-                    n_dimensions = len(vectors[-1])
-            number_of[place] = found[word]
-        if n_dimensions is None:
+                    found[word] = np.asarray(vector)
+        if n_dimensions is None and not found:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
-        table = _stacked(found, vectors, n_dimensions, dtype)
+        table = _stacked(found, n_dimensions, dtype)
+        numbers = map(dict(zip(found, count())).get, words, repeat(-1))
+        number_of = np.fromiter(numbers, np.int32, len(words))
         mean = vars(self).get("unknown_vector_") if is_fitted else None
         if self.unknown == "mean":
             mean = table.mean(axis=0, dtype=np.float64) if mean is None else mean
@@ -232,7 +231,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             ) from error
 
     def _checked_offsets(self):
-        offsets = list(self.offsets)
+        offsets = tuple(self.offsets)
         if not offsets or not all(
             isinstance(offset, Integral) and abs(offset) <= _FARTHEST for offset in offsets
         ):
@@ -276,7 +275,10 @@ def _around(numbers, bounds, offsets):
     n, found = len(numbers), np.full((len(numbers), len(offsets)), -1, np.int32)
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
     for place, offset in enumerate(offsets):
-        here, there = (slice(max(k, 0), max(n + min(k, 0), 0)) for k in (-offset, offset))
+        first, last = max(-offset, 0), n - max(offset, 0)
+        if first >= last:
+            continue
+        here, there = slice(first, last), slice(first + offset, last + offset)
         found[here, place] = numbers[there]
         if owner is not None:
             found[here, place][owner[here] != owner[there]] = -1
@@ -303,30 +305,35 @@ def _by_words(vectors):
     return _OfHashes(vectors) if is_spacys else vectors
 
 
-def _stacked(found, vectors, n_dimensions, dtype):
-    """Table of vectors; a ValueError that names the word if one is not finite."""
+def _stacked(found, n_dimensions, dtype):
+    """Table of the vectors of words; a ValueError that names the word of a wrong one."""
+    vectors = list(found.values())
+    if n_dimensions is None:
+        n_dimensions = vectors[0].size
+    types = {vector.dtype for vector in vectors}
+    fits = {vector.shape for vector in vectors} <= {(n_dimensions,)} and n_dimensions > 0
+    if not fits or not {kind.kind for kind in types} <= set("biuf"):
+        _refuse_shapes(found, n_dimensions)
     if dtype is None:
-        types = {vector.dtype for vector in vectors}
         dtype = np.float32 if types <= {np.dtype(np.float32), np.dtype(np.float16)} else float
-    table = np.empty((len(vectors), n_dimensions), dtype)
+    if not vectors:
+        return np.empty((0, n_dimensions), dtype)
     with np.errstate(over="ignore"):
-        for row, vector in zip(table, vectors, strict=True):
-            row[:] = vector
+        table = np.concatenate(vectors, dtype=dtype, casting="unsafe").reshape(len(vectors), -1)
     if np.isfinite(table).all():
         return table
     for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
-        word = next(word for word, place in found.items() if place == number)
+        word = list(found)[number]
         raise ValueError(f"The vector of {word!r} has NaN or infinite values as {table.dtype}.")
     return table
 
 
-def _checked_vector(word, vector, n_dimensions):
-    """A vector as an array; a ValueError if it is none, or differs in length from others."""
-    vector = np.asarray(vector)
-    if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
-        raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
-    if n_dimensions is not None and len(vector) != n_dimensions:
-        raise ValueError(
-            f"The vector of {word!r} has {len(vector)} numbers, but others have {n_dimensions}."
-        )
-    return vector
+def _refuse_shapes(found, n_dimensions):
+    """Raise a ValueError for the first vector that is none, or differs in length from others."""
+    for word, vector in found.items():
+        if vector.ndim != 1 or vector.size == 0 or vector.dtype.kind not in "biuf":
+            raise ValueError(f"The vector of {word!r} is not a 1-D array of numbers.")
+        if len(vector) != n_dimensions:
+            raise ValueError(
+                f"The vector of {word!r} has {len(vector)} numbers, but others have {n_dimensions}."
+            )

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from itertools import accumulate, chain, count, repeat
+from itertools import chain, count, repeat
 from numbers import Real
 from operator import countOf, getitem
 from typing import NamedTuple
@@ -18,7 +18,15 @@ from skstruct.blocks.dense import DenseBlock
 from skstruct.blocks.rows import LEAST_COLUMNS, LEAST_DENSE, Placed
 from skstruct.compiled.rows import keep_columns, sort_rows
 from skstruct.frames import refuse_frame
-from skstruct.matrices import are_ones, merge_rows, pieces, shared_ones, stores_zeros, to_offsets
+from skstruct.matrices import (
+    are_ones,
+    merge_rows,
+    offsets_of,
+    pieces,
+    shared_ones,
+    stores_zeros,
+    to_offsets,
+)
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.messages import DataError, check_float_dtype, short_repr
 
@@ -490,14 +498,14 @@ class KnownCodes(_Codes):
         if found is None:
             return None
         columns, lengths, positions, numbers = found
-        ends, values, n_given = _few_offsets(lengths), numbers, len(columns)
+        ends, values, n_given = offsets_of(lengths), numbers, len(columns)
         if len(numbers):
             values = np.ones(n_given)
             values[positions] = numbers.astype(dtype)
         n, repeats = sort_rows(ends, columns, values)
         if repeats or (len(lengths) >= most_strange and 2 * n <= n_given):
             return None
-        return LooseRows(ends, columns[:n], values[:n], _few_offsets(map(len, X)))
+        return LooseRows(ends, columns[:n], values[:n], offsets_of(map(len, X)))
 
 
 _TOKENS_AT_ONCE = 500
@@ -668,11 +676,6 @@ def _chunks(X):
             chunk, n_tokens = [], 0
     if chunk:
         yield chunk
-
-
-def _few_offsets(lengths):
-    """Offsets of a few lengths; the overhead of `to_offsets` shows in short predictions."""
-    return np.array([*accumulate(lengths, initial=0)])
 
 
 def renumber(numbers, new):

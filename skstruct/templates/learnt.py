@@ -193,22 +193,23 @@ class LearntFeatures(Persistent):
         """Numbers of the features of all patterns at each row, -1 for others."""
         vocabulary, features, tables = self._tables()
         # Values that were not learnt have larger numbers than all codes of features.
-        known = np.arange(len(reader.pieces.hashes), dtype=np.int32)
+        known, hashes = np.empty(0, np.int32), reader.hashes
         if reader.vocabulary is not vocabulary:
             known = vocabulary.codes_of(reader.values)
             tables = tables._replace(rows=np.full_like(tables.rows, -1))
         numbers = np.empty((reader.n_patterns, reader.n_rows), np.int32)
-        n_fresh = max(len(known) - len(self._values), 0)
 
-        def find(*bounds):
-            n_parts = max(map(reader.n_parts, range(*bounds)), default=0)
-            work = workspace(n_parts, len(known), reader.n_rows)
-            given = reader.tokens, reader.patterns, bounds, reader.pieces, known, features
-            find_templates(*given, tables, work, np.empty(n_fresh, np.int32), numbers)
+        def find(first, last):
+            work = workspace(reader.most_parts(first, last), reader.n_values, reader.n_rows)
+            given = reader.tokens, reader.patterns, (first, last), hashes, known, features
+            find_templates(
+                *given, tables, work, np.empty(len(hashes.new.hashes), np.int32), numbers
+            )
 
         run_for_patterns(find, reader, n_jobs)
-        for i in np.flatnonzero(numbers.min(axis=1, initial=0) <= -2):
-            self._compare_names(reader, pattern_at(reader.patterns, i), numbers[i])
+        if numbers.min(initial=0) <= -2:
+            for i in np.flatnonzero(numbers.min(axis=1) <= -2):
+                self._compare_names(reader, pattern_at(reader.patterns, i), numbers[i])
         if not reader.of_transitions:
             warn_of_unseen_values(reader, numbers)
         return numbers

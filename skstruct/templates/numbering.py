@@ -37,6 +37,13 @@ class Pieces(NamedTuple):
     powers: np.ndarray  # (n_pieces,) uint64
 
 
+class Values(NamedTuple):
+    """Hashes of the values of macros, in the order of their codes."""
+
+    learnt: Pieces  # those that a vectoriser knows
+    new: Pieces
+
+
 class Tokens(NamedTuple):
     """Codes of values, with codes of boundaries on both sides of every sequence."""
 
@@ -144,13 +151,12 @@ def number_all(reader):
         np.empty(0, np.int32),
         np.empty(0, np.int32),
     )
-    n_values, n_features = len(reader.pieces.hashes), 0
-    known = np.arange(n_values, dtype=np.int32)
+    n_values, n_features, known = reader.n_values, 0, np.empty(0, np.int32)
     numbers = np.empty((len(patterns), reader.n_rows), np.int32)
     for pattern, row in zip(patterns, numbers, strict=True):
         n_new = min(reader.n_rows, n_values ** len(pattern.fields))
         features = _grown(features, n_features, n_features + n_new)
-        given = reader.tokens, pattern, reader.pieces, known, features, n_features
+        given = reader.tokens, pattern, reader.hashes, known, features, n_features
         work = workspace(len(pattern.fields), n_values, reader.n_rows)
         n_features = number_template(*given, work, row)
     return Features(*(a[:n_features] for a in features[:3]), features.slots), numbers
@@ -331,6 +337,40 @@ def _hash_strings(text, ends, byte_hashes, hashes, powers):
 
 
 @lean_jit
+def lay_out(codes, column, outside, margin, offsets, places, fields):
+    """Write the codes of a column's values for all tokens, and of boundaries around the sequences.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_macros, n_values)
+        Of the distinct values of the column.
+    column : ndarray of shape (n_rows,)
+        Position of each token's value among them.
+    outside : ndarray of shape (2, reach)
+        Codes of boundaries, the nearest first, before and after sequences.
+    margin : int
+        Boundaries on each side of a sequence.
+    offsets : ndarray of shape (n_sequences + 1,)
+        Token at which each sequence starts.
+    places, fields : ndarray of shape (n_rows,) and (n_macros, n_rows + 2 * margin * n_sequences)
+        As of `Tokens`. Written.
+    """
+    n_sequences = len(offsets) - 1
+    for i in range(n_sequences):
+        for r in range(offsets[i], offsets[i + 1]):
+            places[r] = r + margin * (2 * i + 1)
+    for m in range(len(codes)):
+        row, code_of = fields[m], codes[m]
+        for i in range(n_sequences):
+            start = offsets[i] + margin * (2 * i + 1)
+            end = start + offsets[i + 1] - offsets[i]
+            for k in range(margin):
+                row[start - 1 - k], row[end + k] = outside[0, k], outside[1, k]
+            for r in range(offsets[i], offsets[i + 1]):
+                row[places[r]] = code_of[column[r]]
+
+
+@lean_jit
 def _packed(tokens, pattern, n_values, place):
     """Pack the codes of a combination into one number; False if a value is missing."""
     key = np.int64(0)
@@ -350,10 +390,13 @@ def _recent_slot(key, keys):
 
 @inner_lean_jit
 def _hash_at(tokens, pattern, values, place):
-    h = pattern.literals.hashes[0]
+    h, n_learnt = pattern.literals.hashes[0], len(values.learnt.hashes)
     for j in range(len(pattern.fields)):
         c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
-        h = h * values.powers[c] + values.hashes[c]
+        if c < n_learnt:
+            h = h * values.learnt.powers[c] + values.learnt.hashes[c]
+        else:
+            h = h * values.new.powers[c - n_learnt] + values.new.hashes[c - n_learnt]
         h = h * pattern.literals.powers[j + 1] + pattern.literals.hashes[j + 1]
     return h
 
@@ -372,7 +415,7 @@ def _same_codes(tokens, pattern, known, place, features, feature):
         return False
     for j in range(len(pattern.fields)):
         c = tokens.codes[pattern.fields[j], place + pattern.positions[j]]
-        if features.codes[feature, j] != known[c]:
+        if features.codes[feature, j] != (known[c] if len(known) else c):
             return False
     return True
 
@@ -500,9 +543,10 @@ def _prepare_block(tokens, pattern, values, first, last, features, work, numbers
     Returns the number of the others, whose rows, hashes and keys are in the workspace.
     """
     n, slots = 0, features.slots
+    n_values = len(values.learnt.hashes) + len(values.new.hashes)
     for r in range(first, last):
         place = tokens.places[r]
-        key, present = _packed(tokens, pattern, len(values.hashes), place)
+        key, present = _packed(tokens, pattern, n_values, place)
         if not present:
             numbers[r] = -1
             continue
@@ -524,9 +568,9 @@ def number_template(tokens, pattern, values, known, features, n_features, work, 
     """Number the combinations of all rows, and add new ones to the features.
 
     There must be capacity for one new feature per row. Returns the new number of features. If
-    `n_features` is None, nothing is added: `known` has the fitted code of each value, or -1, and
-    rows that are not found get -1. Where only the name could tell, they get ``-2 - n``, where ``n``
-    is the feature with the same hash.
+    `n_features` is None, nothing is added: `known` has the fitted code of each value, or -1; it is
+    empty if codes are fitted ones. Rows that are not found get -1. Where only the name could tell,
+    they get ``-2 - n``, where ``n`` is the feature with the same hash.
     """
     for k in range(len(work.keys)):
         work.keys[k] = -1

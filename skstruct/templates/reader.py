@@ -3,18 +3,19 @@
 from collections import defaultdict
 from copy import copy
 from functools import lru_cache
-from itertools import count, repeat
+from itertools import compress, count, repeat
 from operator import is_
 from typing import NamedTuple
 
 import numpy as np
 
 from skstruct.features.columns import TokenColumns
-from skstruct.templates.numbering import Patterns, Pieces, Tokens, hash_pieces
+from skstruct.templates.numbering import Patterns, Pieces, Tokens, Values, hash_pieces, lay_out
 from skstruct.templates.syntax import FunctionError, apply, compose, parse_template
 from skstruct.utils.messages import DataError, position
 
 _NOT_KEPT = np.int32(-2)
+_NO_PIECES = Pieces(np.empty(0, np.uint64), np.empty(0, np.uint64))
 # Values of a column whose results are remembered, or twice those in training if these are more.
 _MOST_RESULTS = 1 << 16
 
@@ -26,9 +27,9 @@ class Plan(NamedTuple):
     sources: dict  # of int to dict of tuple to (Macro, str)
     # Numbers of each `Macro.field`: first all sources, column by column, then absolute positions.
     fields: dict
-    reach: int  # farthest value outside of a sequence
+    outside: list  # names of the values before a sequence, the nearest first, and after it
     margin: int  # farthest position relative to the current token
-    kinds: tuple  # texts of the groups and `Patterns`, of tokens and then of transitions
+    kinds: tuple  # what `_patterns` returns, of tokens and then of transitions
 
 
 @lru_cache(maxsize=128)
@@ -41,32 +42,37 @@ def plan_of(lines):
     fields = [(source, None) for found in sources.values() for source in found]
     fields += [macro.field for macro, _ in macros]
     fields = dict(zip(dict.fromkeys(fields), count()))
+    reach = max((abs(macro.offset) for macro, _ in macros), default=0)
     return Plan(
         sources,
         fields,
-        max((abs(macro.offset) for macro, _ in macros), default=0),
+        [f"_B{sign}{i}" for sign in "-+" for i in range(1, reach + 1)],
         max((abs(macro.position) for macro, _ in macros), default=0),
         tuple(_patterns(*_group(templates, kind), fields) for kind in (False, True)),
     )
 
 
 def _patterns(groups, templates, fields):
-    """Texts of groups, and their templates as kernels take them."""
+    """Texts of groups, their templates as kernels take them, and how many macros these have."""
+    n_macros = [len(template.macros) for template in templates]
     macros = [macro for template in templates for macro in template.macros]
     patterns = Patterns(
-        np.cumsum([len(template.macros) for template in templates], dtype=np.int64),
+        np.cumsum(n_macros, dtype=np.int64),
         np.array([fields[macro.field] for macro in macros], np.int64),
         np.array([macro.position for macro in macros], np.int64),
         hash_pieces([literal for template in templates for literal in template.literals]),
         np.array([groups.index(template.literals) for template in templates], np.int64),
     )
-    return groups, patterns
+    return groups, patterns, n_macros
 
 
 def compose_all(plan, functions):
-    """Functions of each macro, and its line for messages, in a list for each column."""
+    """Functions of each macro, and their lines for messages, in two lists for each column."""
     return {
-        column: [(compose(macro, functions, where), where) for macro, where in found.values()]
+        column: (
+            [compose(macro, functions, where) for macro, where in found.values()],
+            [where for _, where in found.values()],
+        )
         for column, found in plan.sources.items()
     }
 
@@ -139,6 +145,11 @@ class TemplateReader:
         self._read_fields(columns, made)
         self._set_kind(of_transitions=False)
 
+    @property
+    def n_values(self):
+        """Number of values, fitted and new."""
+        return sum(len(pieces.hashes) for pieces in self.hashes)
+
     def _set_lines(self, lines):
         self.lines = lines
         self._plan = plan_of(tuple(lines))
@@ -158,14 +169,15 @@ class TemplateReader:
 
     def _set_kind(self, of_transitions):
         self.of_transitions = of_transitions
-        self.literals, self.patterns = self._plan.kinds[of_transitions]
+        self.literals, self.patterns, self._n_parts = self._plan.kinds[of_transitions]
 
     @property
     def n_patterns(self):
         return len(self.patterns.groups)
 
-    def n_parts(self, i):
-        return len(self.literals[self.patterns.groups[i]]) - 1
+    def most_parts(self, first, last):
+        """Most values that one of some patterns combines."""
+        return max(self._n_parts[first:last], default=0)
 
     def _wanted(self, n_columns):
         if self._width not in (None, n_columns):
@@ -187,24 +199,15 @@ class TemplateReader:
 
     def _read_fields(self, columns, made):
         plan, numbers, margin = self._plan, self._numbers, self._plan.margin
-        reach = range(1, plan.reach + 1)
-        outside = [f"_B{sign}{i}" for sign in "-+" for i in reach]
-        before, after = np.array(numbers.of(outside), np.int32).reshape(2, -1)
-        ends = np.concatenate([before[:margin], after[:margin]])
-        counts, near = np.diff(self.offsets), np.arange(margin)
-        shifts = margin * (2 * np.arange(len(counts)) + 1)
-        places = np.arange(self.n_rows) + np.repeat(shifts, counts)
-        # Which code each place gets: first the ends, then the column's values.
-        which = np.empty(self.n_rows + 2 * margin * len(counts), np.int64)
-        which[(self.offsets[:-1] + shifts)[:, None] - 1 - near] = near
-        which[(self.offsets[1:] + shifts)[:, None] + near] = margin + near
-        fields, first = np.empty((len(plan.fields), len(which)), np.int32), 0
+        outside = np.array(numbers.of(plan.outside), np.int32).reshape(2, -1)
+        places, first = np.zeros(self.n_rows, np.int64), 0
+        n_places = self.n_rows + 2 * margin * (len(self.offsets) - 1)
+        fields = np.empty((len(plan.fields), n_places), np.int32)
         for column, macros in self._composed.items():
-            codes = self._codes_of(columns, column, macros)
-            which[places] = 2 * margin + columns.codes.get(column, 0)
-            table = np.concatenate([np.tile(ends, (len(codes), 1)), codes], axis=1)
-            # In place: mode "clip" does not buffer the output.
-            np.take(table, which, axis=1, out=fields[first : first + len(codes)], mode="clip")
+            codes = self._codes_of(columns, column, *macros)
+            of_column = fields[first : first + len(codes)]
+            values = columns.codes.get(column, np.empty(0, np.int32))
+            lay_out(codes, values, outside, margin, self.offsets, places, of_column)
             first += len(codes)
         for name, (values, codes) in made.items():
             for number in self._fields_of(name):
@@ -213,9 +216,9 @@ class TemplateReader:
             if at is not None:
                 codes = fields[plan.fields[source, None], places]
                 fields[number] = -1
-                fields[number, places] = _at_absolute(codes, self.offsets, at, before, after)
+                fields[number, places] = _at_absolute(codes, self.offsets, at, *outside)
         self.tokens = Tokens(fields, places)
-        self.pieces = numbers.pieces()
+        self.hashes = numbers.hashes()
 
     def _fields_of(self, name):
         """Numbers of the fields whose macro takes a function of the word."""
@@ -230,11 +233,11 @@ class TemplateReader:
                     )
                 yield self._plan.fields[source, None]
 
-    def _codes_of(self, columns, column, macros):
+    def _codes_of(self, columns, column, steps, lines):
         """Codes of the results of the macros of a column, for its distinct values."""
         values = columns.values.get(column, [])
         try:
-            return self._numbers.of_macros(column, values, macros)
+            return self._numbers.of_macros(column, values, steps, lines)
         except FunctionError as error:
             message, value = error.args
             row = np.argmax(columns.codes[column] == values.index(value))
@@ -276,7 +279,8 @@ class TemplateReader:
         order, rank = self._numbers.sort()
         for field in self.tokens.codes:
             field[:] = renumber(rank, field)
-        self.pieces = Pieces(self.pieces.hashes[order], self.pieces.powers[order])
+        hashes, powers = self.hashes.new
+        self.hashes = self.hashes._replace(new=Pieces(hashes[order], powers[order]))
 
     def memory(self, kept):
         """Results of functions; kept ones are renumbered."""
@@ -347,7 +351,7 @@ class Vocabulary:
     def __init__(self, values, memory):
         self.values = values
         self.number = {None: -1, **dict(zip(values, count()))}
-        self.pieces = hash_pieces(values)
+        self.hashes = hash_pieces(values)
         self._results = {
             column: (steps, dict(zip(texts, map(bytes, codes.T.copy()), strict=True)))
             for column, (steps, texts, codes) in memory.items()
@@ -387,11 +391,13 @@ class Vocabulary:
         """
         known, results = self._results.get(column, ((), {}))
         # The user may have replaced functions by others with the same name.
-        same = len(known) == len(steps) and all(
-            len(a) == len(b) and all(map(is_, a, b)) for a, b in zip(known, steps, strict=True)
-        )
+        same = known is steps
+        if not same and len(known) == len(steps):
+            pairs = zip(known, steps, strict=True)
+            same = all(len(a) == len(b) and all(map(is_, a, b)) for a, b in pairs)
         if not same or len(results) > self._most_results:
             results = {}
+        if known is not steps or not results:
             self._results[column] = steps, results
         return results
 
@@ -418,21 +424,17 @@ class ValueNumbers:
         known = [] if self._vocabulary is None else self._vocabulary.values
         return known + list(self._new)
 
-    def pieces(self):
-        """Return the hashes and powers of all values."""
-        if self._vocabulary is None:
-            return hash_pieces(list(self._new))
-        if not self._new:
-            return self._vocabulary.pieces
-        both = self._vocabulary.pieces, hash_pieces(list(self._new))
-        return Pieces(*map(np.concatenate, zip(*both, strict=True)))
+    def hashes(self):
+        """Return the hashes and powers of all values, `Values`."""
+        learnt = _NO_PIECES if self._vocabulary is None else self._vocabulary.hashes
+        return Values(learnt, hash_pieces(list(self._new)) if self._new else _NO_PIECES)
 
     def of(self, values):
         """Return the numbers of strings, -1 for None."""
         find, new = self._known.get, self._new
         return [new[v] if (code := find(v)) is None else code for v in values]
 
-    def of_macros(self, column, values, macros):
+    def of_macros(self, column, values, steps, lines):
         """Return the numbers of the results of all macros of a column.
 
         Parameters
@@ -440,31 +442,35 @@ class ValueNumbers:
         column : int
         values : list of str
             Distinct values of the column.
-        macros : list of (list of callable, str)
-            Functions of each macro, and the template line for messages.
+        steps : list of list of callable
+            Functions of each macro.
+        lines : list of str
+            Its line of the template, for messages.
 
         Returns
         -------
         codes : ndarray of shape (n_macros, n_values), dtype int32
         """
-        steps = [functions for functions, _ in macros]
         if not any(steps):
             return np.array([self.of(values)], np.int32)
         results = {} if self._vocabulary is None else self._vocabulary.results(column, steps)
-        nothing = np.full(len(macros), _NOT_KEPT).tobytes()
+        nothing = len(steps) * _NOT_KEPT.tobytes()
         found = b"".join(map(results.get, values, repeat(nothing)))
-        codes = np.frombuffer(found, np.int32).reshape(-1, len(macros)).T.copy()
+        codes = np.frombuffer(found, np.int32).reshape(-1, len(steps)).T.copy()
         is_fresh = codes == _NOT_KEPT
-        for macro in np.flatnonzero(is_fresh.any(axis=1)).tolist():
-            (functions, where), fresh = macros[macro], np.flatnonzero(is_fresh[macro]).tolist()
-            codes[macro, fresh] = self.of(apply(functions, [values[i] for i in fresh], where))
+        if is_fresh.any():
+            made = []
+            for functions, where, fresh in zip(steps, lines, is_fresh.tolist(), strict=True):
+                made += self.of(apply(functions, list(compress(values, fresh)), where))
+            codes[is_fresh] = made
         if self._vocabulary is None:
             self._memory[column] = steps, values, codes
             return codes
-        for i, value in enumerate(values):
-            if value not in results:
-                kept = np.where(codes[:, i] < self._n_known, codes[:, i], _NOT_KEPT)
-                results[value] = kept.tobytes()
+        new = [i for i, value in enumerate(values) if value not in results]
+        if new:
+            kept = codes[:, new].T.copy()
+            kept[kept >= self._n_known] = _NOT_KEPT
+            results.update(zip([values[i] for i in new], map(bytes, kept), strict=True))
         return codes
 
     def sort(self):

@@ -502,7 +502,7 @@ class HashingTemplateVectorizer(BaseTemplateVectorizer, auto_wrap_output_keys=No
         numbers = np.empty((reader.n_patterns, reader.n_rows), np.int32)
 
         def take_hashes(*bounds):
-            given = reader.tokens, reader.patterns, bounds, reader.pieces
+            given = reader.tokens, reader.patterns, bounds, reader.hashes
             hash_templates(*given, n_columns, numbers)
 
         run_for_patterns(take_hashes, reader, self.n_jobs)

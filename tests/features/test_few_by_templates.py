@@ -72,7 +72,8 @@ def test_batches_are_as_their_checks_would_make_them(name):
     batch = clone(VECTORIZERS[name]).fit(sentences(40, 0)).transform(sentences(5, 1))
     again = SequenceBatch(batch.X, batch.offsets, transition_X=batch.transition_X)
     assert_same(batch, again)
-    assert vars(batch).keys() == vars(again).keys()
+    # The tokens stay where another thread may look for them.
+    assert vars(batch).keys() - {"_loose"} == vars(again).keys()
     assert type(batch.X) is csr_matrix
     assert batch.keep_zeros == again.keep_zeros
     assert batch.offsets.dtype == np.int64
