@@ -181,7 +181,8 @@ class SequenceBatch(FrameConversions):
         Making it takes most of the time for one sentence, and taggers do not need it.
         """
         batch, values = cls.__new__(cls), tokens.values
-        tokens.offsets.flags.writeable = False
+        for array in tokens:
+            array.flags.writeable = False
         vars(batch).update(
             offsets=tokens.offsets,
             feature_names=feature_names,

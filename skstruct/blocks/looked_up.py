@@ -75,13 +75,14 @@ class LookedUpBlock(Block):
 
     def check(self):
         """Raise a ValueError for numbers of rows that the table does not have."""
-        wrong = (self.numbers < -1) | (self.numbers >= len(self.table))
-        if wrong.any():
-            row, place = np.argwhere(wrong)[0]
-            raise ValueError(
-                f"row {row} of a looked-up block has the number {self.numbers[row, place]}, but "
-                f"its table has {len(self.table)} rows. Make the batch again."
-            )
+        numbers, n_vectors = self.numbers, len(self.table)
+        if numbers.min(initial=0) >= -1 and numbers.max(initial=-1) < n_vectors:
+            return
+        row, place = np.argwhere((numbers < -1) | (numbers >= n_vectors))[0]
+        raise ValueError(
+            f"row {row} of a looked-up block has the number {numbers[row, place]}, but its table "
+            f"has {n_vectors} rows. Make the batch again."
+        )
 
     @property
     def n_vectors(self):

@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import (
     FEWEST_TOKENS,
@@ -29,7 +28,7 @@ from skstruct.features.tokens import (
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Counts, Strings
 from skstruct.utils.messages import check_float_dtype
-from skstruct.utils.persistence import set_module
+from skstruct.utils.persistence import require_fitted, set_module
 from skstruct.utils.transaction import draft_of
 
 # More sequences gain nothing by being read as a few.
@@ -233,7 +232,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         few = self._transform_few(X)
         if few is not None:
             return few
-        check_is_fitted(self)
+        require_fitted(self)
         # A copy, because reading adds the lengths of arrays that were not in the training data.
         stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
         data, columns, indptr = stream.to_rows()
@@ -247,7 +246,6 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     def _transform_few(self, X):
         """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""
-        # Not `check_is_fitted`, which takes as long as to read three tokens.
         if "feature_names_" not in vars(self):
             return None
         if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
@@ -296,7 +294,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         >>> vectorizer.restrict([True, False]).get_feature_names_out()
         array(['word:cat'], dtype=object)
         """
-        check_is_fitted(self)
+        require_fitted(self)
         if not indices and np.shape(support) != self.feature_names_.shape:
             raise ValueError(
                 f"support has the shape {np.shape(support)}, but there are "
@@ -325,7 +323,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         ValueError
             If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
-        check_is_fitted(self)
+        require_fitted(self)
         names = self.feature_names_
         return as_dicts(batch, len(names), names.__getitem__)
 
@@ -341,7 +339,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         -------
         names : ndarray of shape (n_features,), dtype object
         """
-        check_is_fitted(self)
+        require_fitted(self)
         return self.feature_names_.copy()
 
     # Lengths of array-valued features. Models stored by the first versions do not have it.

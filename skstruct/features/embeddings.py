@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from skstruct.blocks.looked_up import LookedUpBlock
 from skstruct.blocks.rows import Placed
@@ -21,7 +20,7 @@ from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
 from skstruct.utils.declared import Array, Count, Maybe, Number
 from skstruct.utils.messages import check_float_dtype, short_repr
-from skstruct.utils.persistence import set_module
+from skstruct.utils.persistence import require_fitted, set_module
 
 _FARTHEST = 1000
 
@@ -155,13 +154,14 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             If a vector is not finite or differs in length from those in `fit`, `normalize` fails,
             or a token is invalid.
         """
-        check_is_fitted(self)
+        require_fitted(self)
         block, bounds, *_ = self._vectorize(X, self.n_dimensions_, names_in(self))
         return self._to_batch(block, bounds)
 
     def _to_batch(self, block, bounds):
         block.factor = self.scale_
-        return SequenceBatch._of_blocks(None, (Placed(0, block),), bounds, self._names())
+        names = _names_of(tuple(self.offsets), self.n_dimensions_)
+        return SequenceBatch._of_blocks(None, (Placed(0, block),), bounds, names)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Name of each column: ``vector:0``, ...; of neighbours ``vector[-1]:0``, ...
@@ -175,11 +175,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         -------
         names : ndarray of shape (n_features,), dtype object
         """
-        check_is_fitted(self)
-        return self._names().copy()
-
-    def _names(self):
-        return _names_of(self._checked_offsets(), self.n_dimensions_)
+        require_fitted(self)
+        return _names_of(self._checked_offsets(), self.n_dimensions_).copy()
 
     def _vectorize(self, X, n_dimensions, names=None):
         """Block of the vectors of all tokens, offsets, names of columns of frames, and the mean."""

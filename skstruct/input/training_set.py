@@ -102,7 +102,7 @@ def _rows_and_blocks(batch):
     """Rows of the sparse columns of a batch, and its blocks; see `is_dense`."""
     tokens, blocks = tokens_of(batch), batch._has_blocks
     if tokens is not None:
-        return read_only(Rows(*tokens[:3])), batch._columns(loose=True)[1] if blocks else ()
+        return Rows(*tokens[:3]), batch._columns(loose=True)[1] if blocks else ()
     sparse, placed, _ = batch._columns()
     if not batch._has_blocks and placed and not is_dense(batch.X):
         return as_rows(batch.X), ()

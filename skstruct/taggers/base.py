@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skstruct.features.mixin import FeatureInput
 from skstruct.frames import check_rows, is_frame
@@ -49,7 +49,7 @@ from skstruct.taggers.scoring import score_of_weights
 from skstruct.taggers.short import DERIVED
 from skstruct.utils.declared import REAL, Array, Choice, Columns, Count, Labels
 from skstruct.utils.messages import DataError, compiling_announced
-from skstruct.utils.persistence import Persistent
+from skstruct.utils.persistence import Persistent, require_fitted
 from skstruct.utils.progress import CallbackSupport, fit_context
 from skstruct.utils.transaction import draft_of, refuse_arguments, with_attributes
 
@@ -234,7 +234,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         >>> tagger.n_features_in_, tagger.prune().n_features_in_
         (3, 1)
         """
-        check_is_fitted(self)
+        require_fitted(self)
         self._chain()
         if not hasattr(self, "vectorizer_"):
             raise ValueError(
@@ -514,7 +514,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     def _read_X(self, X, *, reset=False):
         """Recognise the format of X, and convert it to a batch with the features of the model."""
         if not reset:
-            check_is_fitted(self)
+            require_fitted(self)
         # With a vectoriser, an empty list may be a token without attributes.
         learns_format = reset or "vectorizer_" in vars(self)
         known = () if learns_format else (self.n_features_in_, self._n_transition_features)

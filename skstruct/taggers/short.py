@@ -278,7 +278,7 @@ class ShortWay:
         self._point(few.CLASSES_BEFORE, self._classes_before)
         chain = self._chain_of(tagger)
         if chain is not None:
-            self._plan[few.USABLE], self.chain = 1, chain
+            self._plan[few.USABLE], self.chain = 1, read_only(chain)
             self._describe(chain, tagger._codes_of_y(np.arange(len(chain.transition))))
             self._describe_codes()
             if tabulates:
@@ -303,7 +303,7 @@ class ShortWay:
         if self.chain is None:
             return None
         rows, placed = block_rows(batch)
-        scores = label_scores(rows, placed, read_only(self.chain.weights))
+        scores = label_scores(rows, placed, self.chain.weights)
         store[:] = pack(LooseRows(*rows_of_scores(scores), batch.offsets))
         return self._plan_of_scores.ctypes.data
 

@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.dicts import FEW, as_dicts
@@ -17,7 +16,7 @@ from skstruct.templates.reader import TemplateReader, compose_all, plan_of
 from skstruct.templates.syntax import default_lines, template_lines
 from skstruct.utils.declared import Count, Maybe
 from skstruct.utils.messages import check_float_dtype
-from skstruct.utils.persistence import Persistent, set_module
+from skstruct.utils.persistence import Persistent, require_fitted, set_module
 from skstruct.utils.progress import fit_context
 from skstruct.utils.transaction import draft_of
 
@@ -166,7 +165,7 @@ class LearningTemplateVectorizer(
         UserWarning
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
-        check_is_fitted(self)
+        require_fitted(self)
         columns = {"width": self.n_columns_, "names": names_in(self)}
         reader = self._read(X, self.template_, self._features.vocabulary, **columns)
         dtype = check_float_dtype(self.dtype)
@@ -191,7 +190,7 @@ class LearningTemplateVectorizer(
         -------
         names : ndarray of shape (n_features,), dtype object
         """
-        check_is_fitted(self)
+        require_fitted(self)
         return self._features.names()
 
     def get_transition_feature_names_out(self):
@@ -202,7 +201,7 @@ class LearningTemplateVectorizer(
         names : ndarray of shape (n_transition_features,), dtype object
             Empty if the template has no features of transitions.
         """
-        check_is_fitted(self)
+        require_fitted(self)
         if self._transitions is None:
             return np.empty(0, dtype=object)
         return self._transitions.names()
@@ -226,7 +225,7 @@ class LearningTemplateVectorizer(
         ValueError
             If `batch` is not a `SequenceBatch` or has a different number of columns.
         """
-        check_is_fitted(self)
+        require_fitted(self)
 
         def names_of(columns):
             distinct, which = np.unique(columns, return_inverse=True)

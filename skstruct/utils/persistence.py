@@ -10,6 +10,7 @@ from inspect import signature
 from math import prod
 
 from numpy.lib import format as numpy_format
+from sklearn.utils.validation import check_is_fitted
 
 import skstruct
 from skstruct.utils.declared import Declaration, sizes_of
@@ -130,6 +131,12 @@ def _declarations(kind):
     for base in reversed(kind.__mro__):
         declared |= vars(base).get("_stored", {})
     return declared
+
+
+def require_fitted(estimator):
+    """Raise scikit-learn's error unless an estimator is fitted; its own check takes longer."""
+    if not estimator.__sklearn_is_fitted__():
+        check_is_fitted(estimator)
 
 
 def set_module(package):
