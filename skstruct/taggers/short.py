@@ -170,9 +170,11 @@ def _input(tagger, X):
     if X.feature_names is not attributes.get("feature_names_in_"):
         return None, None
     # Without names, columns are told apart by their numbers.
-    if X.feature_names is None and X.n_features != attributes.get("n_features_in_"):
+    has_blocks = X._has_blocks
+    is_numbered = has_blocks or X.feature_names is None
+    if is_numbered and X.n_features != attributes.get("n_features_in_"):
         return None, None
-    return (X, bytearray()) if X._has_blocks else (None, pack(loose))
+    return (X, bytearray()) if has_blocks else (None, pack(loose))
 
 
 def _n_sequences(X, store):
