@@ -459,10 +459,9 @@ class ValueNumbers:
         codes = np.frombuffer(found, np.int32).reshape(-1, len(steps)).T.copy()
         is_fresh = codes == _NOT_KEPT
         if is_fresh.any():
-            made = []
-            for functions, where, fresh in zip(steps, lines, is_fresh.tolist(), strict=True):
-                made += self.of(apply(functions, list(compress(values, fresh)), where))
-            codes[is_fresh] = made
+            for row, fresh, functions, where in zip(codes, is_fresh, steps, lines, strict=True):
+                found = apply(functions, list(compress(values, fresh.tolist())), where)
+                row[fresh] = self.of(found)
         if self._vocabulary is None:
             self._memory[column] = steps, values, codes
             return codes
