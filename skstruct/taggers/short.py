@@ -9,7 +9,7 @@ of arrays that Python makes, they took 15 and 30. CRFsuite takes 2 and 12.
 """
 
 from array import array
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral
 from operator import countOf, is_, sub
 
@@ -253,6 +253,8 @@ class ShortWay:
         The compiled function `ask_few`.
     address : int
         As in the plan.
+    chain : Chain or None
+        The weights; None if they have to be decoded otherwise.
     codes : KnownCodes or None
         Columns by key and value.
     """
@@ -285,12 +287,12 @@ class ShortWay:
             self._describe_codes()
             if tabulates:
                 self._tabulate(chain)
-            self._plan_of_scores = self._with_scores(len(chain.transition))
 
-    def _with_scores(self, n_labels):
+    @cached_property
+    def _plan_of_scores(self):
         """The plan for tokens whose features are the scores of the labels."""
-        plan, identity = self._plan.copy(), np.eye(n_labels)
-        plan[few.WEIGHTS], plan[few.N_FEATURES] = identity.ctypes.data, n_labels
+        plan, identity = self._plan.copy(), np.eye(len(self.chain.transition))
+        plan[few.WEIGHTS], plan[few.N_FEATURES] = identity.ctypes.data, len(identity)
         self._arrays.append(identity)
         return plan
 
