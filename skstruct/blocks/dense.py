@@ -33,6 +33,7 @@ class DenseBlock(Block):
 
     def take(self, rows):
         """Block of some rows."""
+        self.check()
         return DenseBlock(self.matrix[rows], self.factor)
 
     def times(self, factor):
@@ -56,7 +57,9 @@ class DenseBlock(Block):
         return divmod(int(entry), self.n_columns)
 
     def check(self):
-        """Nothing points anywhere."""
+        """Raise a ValueError for a matrix of another shape."""
+        if self.matrix.shape != self.shape:
+            raise self._misfit(self.matrix.shape)
 
     @property
     def n_vectors(self):

@@ -74,8 +74,10 @@ class LookedUpBlock(Block):
         return int(row), int(place) * self.table.shape[1] + dimension
 
     def check(self):
-        """Raise a ValueError for numbers of rows that the table does not have."""
-        numbers, n_vectors = self.numbers, len(self.table)
+        """Raise a ValueError for other shapes, and numbers of rows that the table does not have."""
+        numbers, (n_vectors, width) = self.numbers, self.table.shape
+        if (len(numbers), numbers.shape[1] * width) != self.shape:
+            raise self._misfit((len(numbers), numbers.shape[1] * width))
         if numbers.min(initial=0) >= -1 and numbers.max(initial=-1) < n_vectors:
             return
         row, place = np.argwhere((numbers < -1) | (numbers >= n_vectors))[0]

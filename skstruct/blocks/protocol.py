@@ -80,6 +80,13 @@ class Block(ABC):
     def check(self):
         """Raise a ValueError if kernels could read out of bounds: its arrays may have changed."""
 
+    def _misfit(self, shape):
+        """Error for arrays of another shape."""
+        return ValueError(
+            f"the arrays of a block of {self.n_rows} x {self.n_columns} numbers have the shape "
+            f"{shape}. Make the batch again."
+        )
+
     @abstractmethod
     def count(self):
         """Number of values that tokens have."""

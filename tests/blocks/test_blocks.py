@@ -206,6 +206,21 @@ def test_numbers_that_point_nowhere_are_refused():
                 call()
 
 
+# A longer table has the rows that there were.
+@pytest.mark.parametrize(
+    ("name", "axis"), [("matrix", 0), ("matrix", 1), ("numbers", 0), ("numbers", 1), ("table", 1)]
+)
+def test_arrays_of_other_shapes_are_refused(name, axis):
+    batch, y = make_batch()
+    tagger = CRFTagger(max_iter=2).fit(batch, y)
+    block = next(block for _, block in batch.blocks if hasattr(block, name))
+    array = getattr(block, name)
+    setattr(block, name, np.concatenate([array] * 3, axis=axis))
+    for call in (lambda: tagger.predict(batch), lambda: tagger.fit(batch, y), lambda: batch[:3]):
+        with pytest.raises(ValueError, match="Make the batch again"):
+            call()
+
+
 @pytest.mark.parametrize(
     "tagger",
     [
