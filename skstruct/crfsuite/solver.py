@@ -10,7 +10,7 @@ import numpy as np
 from skstruct.chain.dense import Chain
 from skstruct.crfsuite.file import decode_model
 from skstruct.crfsuite.model import chain_from_model
-from skstruct.learning.solver import Complaint, Solution
+from skstruct.learning.solver import Notice, Solution
 from skstruct.utils.messages import DataError
 
 # Attributes are named by numbers: of columns, and three more, for the biases of all, first
@@ -70,17 +70,17 @@ def solve(training_set, model, settings, start, monitor):
         path = Path(folder) / "model.crfsuite"
         trainer.train(str(path))
         data = path.read_bytes()
-    log, complaint = trainer.logparser, None
+    log, notice = trainer.logparser, None
     n_iter = len(log.iterations)
     if any("maximum number of iterations" in line for line in log.log):
         fact = f"Did not converge after {n_iter} iterations (max_iter={settings.max_iter})."
-        complaint = Complaint(fact, "Increase max_iter, tol or l2.")
+        notice = Notice(fact, "Increase max_iter, tol or l2.")
     return Solution(
         _read_chain(data, n_features, n_labels),
         _history(log.iterations),
         n_iter,
         n_weights=log.featgen_num_features or 0,
-        complaint=complaint,
+        notice=notice,
     )
 
 

@@ -353,10 +353,10 @@ def minimize(objective, settings, start, monitor, run=None):
     least_gain = tol * (_L1_GAIN if l1 else GAIN)
     limits = l1, tol, least_gain, settings.max_iter
     point, reason = _follow(iterates, objective, *limits, monitor)
-    entry, complaint = monitor.last(), None
+    entry, notice = monitor.last(), None
     if reason in (None, "max_iter"):
         made = entry["epoch"], settings.max_iter, "iterations"
-        complaint = not_converged(*made, entry["bound"], entry["objective"], tol)
+        notice = not_converged(*made, entry["bound"], entry["objective"], tol)
     # Free the pairs of L-BFGS and the tokens before the weights of all features and labels are
     # allocated.
     iterates.close()
@@ -368,7 +368,7 @@ def minimize(objective, settings, start, monitor, run=None):
         entry["epoch"],
         bound=monitor.history["bound"][monitor.best_entry],
         n_weights=objective.n_weights,
-        complaint=complaint,
+        notice=notice,
         reason=reason,
     )
 

@@ -34,7 +34,7 @@ from skstruct.learning.epoch import (
 )
 from skstruct.learning.mixing import Mixture
 from skstruct.learning.monitor import token_accuracy
-from skstruct.learning.solver import Complaint, Solution
+from skstruct.learning.solver import Notice, Solution
 from skstruct.matrices import copied_arrays, pieces, read_only
 from skstruct.utils.parallel import chain_work, count_shards, portions
 
@@ -225,7 +225,7 @@ class OnlineLearner:
         -------
         solution : Solution
         """
-        settings, complaint, epoch = self.settings, None, 0
+        settings, notice, epoch = self.settings, None, 0
         monitor.start_clock()
         for epoch in range(1, settings.max_iter + 1):
             epochs.run(monitor, epoch)
@@ -234,9 +234,9 @@ class OnlineLearner:
                 break
         else:
             if settings.tol is not None:
-                complaint = Complaint(f"Still improving after max_iter={settings.max_iter} epochs.")
+                notice = Notice(f"Still improving after max_iter={settings.max_iter} epochs.")
         found = monitor.best or epochs.chain(overwrite=True)
-        return Solution(found, monitor.arrays(), epoch, complaint=complaint)
+        return Solution(found, monitor.arrays(), epoch, notice=notice)
 
     def _was_last(self, history, epochs):
         """Return True if the rule says so, or if there are no mistakes left.

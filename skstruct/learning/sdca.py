@@ -32,7 +32,7 @@ from skstruct.learning.dual import (
     start_slope,
     true_gaps,
 )
-from skstruct.learning.solver import Complaint, Solution
+from skstruct.learning.solver import Notice, Solution
 from skstruct.learning.stochastic import (
     Difference,
     SequenceLearner,
@@ -131,7 +131,7 @@ def _check_memory(training_set, model, settings):
 def _maximize(dual, settings, run, monitor):
     """Ascend until the gap is small enough."""
     random_state = check_random_state(settings.random_state)
-    complaint = None
+    notice = None
     sampling = dual.sampling(settings.sampling, settings.nonuniformity)
     ask_every = math.ceil(_WORK_BETWEEN / dual.work)
     for epoch in range(1, settings.max_iter + 1):
@@ -160,14 +160,12 @@ def _maximize(dual, settings, run, monitor):
         if stopped or (verify and relative_gap(certificate) <= settings.tol):
             break
     else:
-        complaint = Complaint(
+        notice = Notice(
             f"Did not converge after max_iter={epoch} epochs: duality gap "
             f"{relative_gap(certificate):.2g} of the objective > tol {settings.tol:.2g}.",
             "Increase max_iter, tol or l2.",
         )
-    return Solution(
-        dual.chain(), monitor.arrays(), epoch, bound=certificate.gap, complaint=complaint
-    )
+    return Solution(dual.chain(), monitor.arrays(), epoch, bound=certificate.gap, notice=notice)
 
 
 class Certificate(NamedTuple):

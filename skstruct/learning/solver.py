@@ -68,8 +68,8 @@ class Model(NamedTuple):
         return chain if self.possible is None else forbid(chain, self.possible)
 
 
-class Complaint(NamedTuple):
-    """Problem that a solver met.
+class Notice(NamedTuple):
+    """What a solver tells the user, such as that it has not converged.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ class Solution(NamedTuple):
         The objective is at most this far above its minimum; None where that is unknown.
     n_weights : int or None
         Number of weights of the model; None where the solver does not count them.
-    complaint : Complaint or None
-        Text of a `ConvergenceWarning`; None where there is nothing to complain about.
+    notice : Notice or None
+        Text of a `ConvergenceWarning`; None where there is none.
     scale : str or None
         Advice to scale the features, which a tagger adds. It then replaces the remedy.
     reason : {"bound", "gain", "monitor", "settled", "max_iter"} or None
@@ -113,7 +113,7 @@ class Solution(NamedTuple):
     n_iter: int
     bound: float | None = None
     n_weights: int | None = None
-    complaint: Complaint | None = None
+    notice: Notice | None = None
     scale: str | None = None
     reason: str | None = None
 
@@ -137,7 +137,7 @@ def settings_of(kind, estimator):
 
 
 def not_converged(n_iter, max_iter, unit, bound, value, tol):
-    """Complaint of a solver that ended before it had converged.
+    """Notice of a solver that ended before it had converged.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def not_converged(n_iter, max_iter, unit, bound, value, tol):
 
     Returns
     -------
-    complaint : Complaint
+    notice : Notice
     """
     after = f"Did not converge after {n_iter} {unit} (max_iter={max_iter})"
     remedy = "Increase max_iter, tol or l2."
@@ -164,7 +164,7 @@ def not_converged(n_iter, max_iter, unit, bound, value, tol):
     # Rounding may put an objective of zero below it.
     if np.isfinite(bound) and value > 0:
         distance = f": bound {bound / value:.2g} > tol {tol:.2g}"
-    return Complaint(f"{after}{distance}.", remedy)
+    return Notice(f"{after}{distance}.", remedy)
 
 
 # The solvers of `CRFTagger`, and what each of them supports. Parameter checks, error messages and

@@ -17,9 +17,8 @@ from skstruct.chain.scores import Rows, longest, value_of
 from skstruct.compiled.jit import inline_jit, inner_jit, inner_lean_jit, jit
 from skstruct.compiled.rows import dot
 from skstruct.input.constraints import forbid
-from skstruct.input.costs import NO_COST
 from skstruct.learning.objective import CRFObjective
-from skstruct.learning.solver import Model, Solution, not_converged
+from skstruct.learning.solver import Solution, not_converged
 from skstruct.matrices import read_only
 from skstruct.utils.parallel import chain_work, portions, range_runner
 
@@ -74,7 +73,7 @@ def run_epochs(kind, training_set, model, settings, monitor, **options):
     options |= {"l2": settings.l2, "fit_intercept": settings.fit_intercept}
     learner = kind(training_set, model, **options)
     evaluation = _Evaluation(training_set, model, settings)
-    complaint, value, last = None, math.inf, -_WAIT_AT_LEAST
+    notice, value, last = None, math.inf, -_WAIT_AT_LEAST
     monitor.start_clock()
     work = chain_work(model.n_labels)
     with range_runner(training_set.offsets, settings.n_jobs, work) as run:
@@ -102,14 +101,14 @@ def run_epochs(kind, training_set, model, settings, monitor, **options):
             if converged or stopped:
                 break
         else:
-            complaint = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
+            notice = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
     return Solution(
         learner.chain(),
         monitor.arrays(),
         epoch,
         bound=bound,
         n_weights=evaluation.n_weights,
-        complaint=complaint,
+        notice=notice,
     )
 
 
@@ -117,10 +116,9 @@ class _Evaluation:
     """The objective itself, and how far it can be above its minimum."""
 
     def __init__(self, training_set, model, settings):
-        # Solvers that it is for know no costs.
         self._objective = CRFObjective(
             training_set,
-            model._replace(cost=NO_COST),
+            model,
             l2=settings.l2,
             fit_intercept=settings.fit_intercept,
             all_possible_states=True,
@@ -174,7 +172,7 @@ class SequenceLearner:
         Number of updates, and of calls that computed marginals or log-partitions of a sequence.
     """
 
-    def __init__(self, training_set, model: Model, *, l2, fit_intercept):
+    def __init__(self, training_set, model, *, l2, fit_intercept):
         rows, offsets, labels, weight, *_ = training_set
         first, *_ = rows.sets()
         # Features that first appear next to each other are then neighbours in memory, so reading

@@ -24,7 +24,7 @@ from skstruct.input.training_set import (
 )
 from skstruct.learning import lbfgs
 from skstruct.learning.crowd import Answers, best_possible, dawid_skene, learn, with_scores
-from skstruct.learning.solver import Complaint, Solution, settings_of
+from skstruct.learning.solver import Notice, Solution, settings_of
 from skstruct.matrices import read_only
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.base import LABELS, BaseTagger
@@ -297,15 +297,15 @@ class AnnotatorCRF(BaseTagger):
             )
         entry = monitor.last()
         check_chain(chain, model.possible, entry["epoch"])
-        complaint = None
+        notice = None
         if not is_over:
-            complaint = Complaint(
+            notice = Notice(
                 f"Did not converge after {entry['epoch']} iterations (max_iter={self.max_iter}).",
                 "Increase max_iter or tol.",
             )
         self.n_weights_ = objective.n_weights
         history = monitor.arrays()
-        return Solution(chain, history, entry["epoch"], complaint=complaint, scale=scale)
+        return Solution(chain, history, entry["epoch"], notice=notice, scale=scale)
 
     @property
     def estimator_(self):

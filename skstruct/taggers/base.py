@@ -272,7 +272,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 monitor = draft._watch(monitor, validation, **options)
                 data = [data]
                 solution = draft._learn_from(data, model, start, monitor)
-                return solution if complains else solution._replace(complaint=None)
+                return solution if complains else solution._replace(notice=None)
 
             draft._fit_by(learn, X, y, monitor, sample_weight=sample_weight)
         return self
@@ -303,8 +303,8 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
                 own.close()
             if solution.scale is not None:
                 warnings.warn(solution.scale, UserWarning, stacklevel=5)
-            if solution.complaint is not None:
-                fact, remedy = solution.complaint
+            if solution.notice is not None:
+                fact, remedy = solution.notice
                 message = fact if solution.scale is not None else f"{fact} {remedy}".strip()
                 warnings.warn(message, ConvergenceWarning, stacklevel=5)
         return self

@@ -113,7 +113,7 @@ def test_modules_of_solvers(solver):
 
 def test_solutions_need_weights_history_and_epochs_only():
     solution = Solution(chain=None, history={}, n_iter=1)
-    assert solution.bound is solution.n_weights is solution.complaint is None
+    assert solution.bound is solution.n_weights is solution.notice is None
 
 
 def test_messages_name_all_solvers_that_could():

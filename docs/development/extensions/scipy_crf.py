@@ -45,17 +45,17 @@ def solve(training_set, model, settings, start, monitor):
             value_and_gradient, theta, jac=True, method="L-BFGS-B", callback=note, options=options
         )
     bound = objective.suboptimality_bound(found.jac)
-    complaint = None
+    notice = None
     if found.nit >= settings.max_iter:
         limits = settings.max_iter, "iterations"
-        complaint = not_converged(found.nit, *limits, bound, found.fun, settings.tol)
+        notice = not_converged(found.nit, *limits, bound, found.fun, settings.tol)
     return Solution(
         monitor.best or objective.unpack(found.x),
         monitor.arrays(),
         found.nit,
         bound=bound,
         n_weights=objective.n_weights,
-        complaint=complaint,
+        notice=notice,
     )
 
 
