@@ -102,7 +102,7 @@ def make_torch(report, arguments):
     scaled = [x.astype(np.float32) for x in VectorScaler().fit_transform(vectors)]
     seconds = 0.1 if quick else NETWORK_SECONDS
     rows, note = measure_network(scaled, y, arguments.repeat, seconds)
-    head = ["", *(f"within {gap:g}" for gap in GAPS), "passes", "times"]
+    head = ["", *(f"within {100 * gap:g} %, s" for gap in GAPS), "passes", "times"]
     report.write("torch", table(head, rows), f"{note} {machine()}")
 
 

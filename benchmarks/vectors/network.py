@@ -17,7 +17,7 @@ from skstruct import CRFTagger
 
 # Above the optimum, as parts of it.
 GAPS = (0.01, 0.001)
-LBFGS_RATES, ADAM_RATES, DECAY = (1.0, 0.1), (0.003, 0.01, 0.03), 0.95
+LBFGS_RATES, ADAM_RATES, DECAY = (1.0, 0.1), (0.1, 0.3, 1.0), 0.95
 # Sentences at a time: of L-BFGS the numbers that are tried, of Adam those of a step.
 BUCKETS, BATCH = (64, 256, 1024), 32
 FOREVER, N_TRIES = 10**6, 3
@@ -220,10 +220,15 @@ def measure_network(X, y, repeat, limit):
     gap = float(objectives[-1]) / optimum - 1
     rows = [["`CRFTagger()`, whole fit", *[show(taken)] * len(GAPS), tagger.n_iter_, ""]]
     # As many iterations as are needed, and no more.
-    enough = [int(np.argmax(objectives <= optimum * (1 + gap))) for gap in GAPS]
+    enough = [max(1, int(np.argmax(objectives <= optimum * (1 + gap)))) for gap in GAPS]
     early = [least(partial(fit_tagger, X, y, max_iter=n), repeat)[1] for n in enough]
     rows.append(
-        ["`CRFTagger()`, so far", *map(show, early), enough[-1], f"{early[-1][0] / taken[0]:.1f}"]
+        [
+            "`CRFTagger()`, stopped there",
+            *map(show, early),
+            enough[-1],
+            f"{early[-1][0] / taken[0]:.1f}",
+        ]
     )
     # The first steps load a part of the library.
     run_lbfgs(layers, 1.0, BUCKETS[1], Watch(optimum, 0))

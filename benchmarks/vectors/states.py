@@ -58,7 +58,7 @@ STEPS = {
         SPANS: "and statistics",
     },
 }
-# Corpora of each table, and shares of their sentences. All of JNLPBA would take hours.
+# Corpora of each table, and shares of their sentences; not all of JNLPBA, which takes too long.
 SHARES = {
     "states": {
         "addresses": (1.0,),
