@@ -42,7 +42,7 @@ NAME, CHILD = "vectors", "vectors.__main__"
 CORPORA = ("conll2000", "ud-english-ewt", "jnlpba")
 PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "scores", "states", "torch")
 # Sentences that a network learns from, and the most seconds that one of its runs takes.
-N_NETWORK, NETWORK_SECONDS = 1500, 60
+N_NETWORK, NETWORK_SECONDS = 1500, 40
 
 
 def write_speed(report, arguments, vectors_for, corpus):
