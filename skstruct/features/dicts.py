@@ -246,19 +246,21 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
 
     def _transform_few(self, X):
         """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""
-        if "feature_names_" not in vars(self):
+        # Looked up once, so that columns and names are of one fit, whatever another thread does.
+        names = vars(self).get("feature_names_")
+        if names is None:
             return None
         if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
             return None
         codes, dtype = self.known_codes(), check_float_dtype(self.dtype)
         tokens = codes.read_few(X, dtype, float(np.finfo(dtype).max), FEWEST_TOKENS)
-        if tokens is None or len(codes.vocabulary) != len(self.feature_names_):
+        if tokens is None or len(codes.vocabulary) != len(names):
             return None
-        return self.batch_of(tokens)
+        return self.batch_of(tokens, names)
 
-    def batch_of(self, tokens):
+    def batch_of(self, tokens, names=None):
         """Batch of tokens that have been read, `LooseRows`; its matrix is made on demand."""
-        names = self.feature_names_
+        names = self.feature_names_ if names is None else names
         return SequenceBatch._of_tokens(tokens, len(names), check_float_dtype(self.dtype), names)
 
     def known_codes(self):
