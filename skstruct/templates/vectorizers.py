@@ -166,13 +166,15 @@ class LearningTemplateVectorizer(
             If there are twenty tokens or more, and nearly no feature was seen in training.
         """
         require_fitted(self)
+        # Looked up once, so that all is of one fit, whatever another thread does.
+        features = self._features
         columns = {"width": self.n_columns_, "names": names_in(self)}
-        reader = self._read(X, self.template_, self._features.vocabulary, **columns)
+        reader = self._read(X, self.template_, features.vocabulary, **columns)
         dtype = check_float_dtype(self.dtype)
         if len(reader.offsets) <= FEW + 1 and self._transitions is None:
-            tokens = self._features.find_few(reader, self.n_jobs)
-            return SequenceBatch._of_tokens(tokens, self.n_features_, dtype)
-        matrix, transition_matrix = self._features.find(reader, dtype, self.n_jobs), None
+            tokens = features.find_few(reader, self.n_jobs)
+            return SequenceBatch._of_tokens(tokens, features.n_features_, dtype)
+        matrix, transition_matrix = features.find(reader, dtype, self.n_jobs), None
         if self._transitions is not None:
             observer = reader.for_transitions()
             transition_matrix = self._transitions.find(observer, dtype, self.n_jobs)
