@@ -35,6 +35,11 @@ LENGTHS = (3, 1, 2, 3, 0, 3, 2, 3)
 L2, EVERYTHING, N_FEATURES, N_EDGES = 0.3, 10**4, 2, 2
 
 
+def compiled(chain):
+    """Kind of chain whose kernels take longer to compile than a quick test may."""
+    return pytest.param(chain, marks=pytest.mark.slow)
+
+
 def chunkings(length, start=0):
     """All lists of chunks (start, end, type) that do not overlap."""
     yield []
@@ -150,7 +155,7 @@ class Fitted:
         return self.labellings[i].index(labels)
 
 
-@pytest.fixture(params=CHAINS)
+@pytest.fixture(params=["dense", "per token", *map(compiled, ("listed", "second order"))])
 def chain(request, monkeypatch):
     if request.param == "listed":
         list_from(monkeypatch, 0)

@@ -522,6 +522,7 @@ def test_other_orders_are_refused():
         CRFTagger(order=3).fit(batch, y)
 
 
+@COMPILES
 def test_a_fit_forgets_triples():
     batch, y = data()
     tagger = clone(ONLINE["perceptron"]).fit(batch, y)

@@ -69,7 +69,10 @@ def plain_batch(matrix):
     return SequenceBatch.from_lengths(matrix, LENGTHS)
 
 
-@pytest.mark.parametrize("name", ["CRF", "SGD", "perceptron", "MIRA", "SAPO", "AROW"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("SGD", "MIRA", "AROW")]
+
+
+@pytest.mark.parametrize("name", ["CRF", "perceptron", "SAPO", *SLOW])
 def test_features_of_transitions(name):
     _, X = matrices()
     expected, found = (

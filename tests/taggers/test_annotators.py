@@ -444,6 +444,7 @@ def test_one_class_and_an_annotator_without_labels():
     assert_allclose(tagger.confusion_[1], (2 * np.eye(3) + 1 / 3) / 3)
 
 
+@pytest.mark.slow  # compiles kernels for it
 def test_vectors_and_transition_features():
     X, y = crowd_data(1, n_sequences=8, k=2)
     batch = SequenceBatch.from_sequences(X)

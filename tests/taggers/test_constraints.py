@@ -674,7 +674,10 @@ def test_a_narrow_beam_alone_would_find_nothing():
     assert path_scores[0] == 0.0
 
 
-@pytest.mark.parametrize("name", ["perceptron", "mira", "sapo", "sgd", "lbfgs"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("mira", "sgd")]
+
+
+@pytest.mark.parametrize("name", ["perceptron", "sapo", "lbfgs", *SLOW])
 def test_with_features_of_transitions(name):
     X, y, classes, possible = scheme_data()
     rng = np.random.default_rng(5)

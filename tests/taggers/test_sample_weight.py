@@ -100,7 +100,9 @@ def batches(dense, transitions, lengths):
     return SequenceBatch.from_lengths(X, lengths, transition_X=Z if transitions else None)
 
 
-@pytest.mark.parametrize("name", ["CRF", "SGD", "perceptron", "SAPO"])
+@pytest.mark.parametrize(
+    "name", ["CRF", "perceptron", "SAPO", pytest.param("SGD", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("dense", [True, False])
 def test_batches_with_features_of_transitions(name, dense):
     lengths = [3, 2, 0, 4, 1, 3, 2, 4, 3, 2]

@@ -54,9 +54,14 @@ TAGGERS = {
     "sgd": CRFTagger(solver="sgd", max_iter=3, tol=None, random_state=0),
     "lbfgs": CRFTagger(),
 }
-ONLINE = [name for name in TAGGERS if name != "lbfgs"]
-every_tagger = pytest.mark.parametrize("name", TAGGERS)
-every_online_tagger = pytest.mark.parametrize("name", ONLINE)
+# Each learner is compiled for such features, which takes longer than all that the tests do.
+COMPILES = pytest.mark.slow
+NAMES = [
+    pytest.param(name, marks=COMPILES) if name in ("mira", "arow", "sgd") else name
+    for name in TAGGERS
+]
+every_tagger = pytest.mark.parametrize("name", NAMES)
+every_online_tagger = pytest.mark.parametrize("name", NAMES[:-1])
 
 
 # ------------------------------------------------------------------------------- dynamic programmes
@@ -442,6 +447,7 @@ def test_sapo_steps_are_the_twins(problem, average, intercept, mini_length):
     check_against_twin(tagger, sapo_rule, problem, mini_length, **how)
 
 
+@COMPILES
 @given(problems(values=("normal",)), *modes)
 def test_mira_steps_are_the_twins(problem, average, intercept, mini_length):
     tagger = MIRATagger(
@@ -450,6 +456,7 @@ def test_mira_steps_are_the_twins(problem, average, intercept, mini_length):
     check_against_twin(tagger, mira_rule, problem, mini_length)
 
 
+@COMPILES
 @given(problems(), *modes)
 def test_crf_steps_are_the_twins(problem, average, intercept, mini_length):
     tagger = CRFTagger(
