@@ -317,10 +317,9 @@ def _stacked(found, n_dimensions, dtype):
         return np.empty((0, n_dimensions), dtype)
     with np.errstate(over="ignore"):
         table = np.concatenate(vectors, dtype=dtype, casting="unsafe").reshape(len(vectors), -1)
-    if np.isfinite(table).all():
-        return table
-    for number in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1]:
-        word = list(found)[number]
+    is_finite = np.isfinite(table).all(axis=1)
+    if not is_finite.all():
+        word = list(found)[np.argmin(is_finite)]
         raise ValueError(f"The vector of {word!r} has NaN or infinite values as {table.dtype}.")
     return table
 
