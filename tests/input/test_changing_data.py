@@ -21,6 +21,7 @@ import skstruct
 from skstruct import (
     PerceptronTagger,
     SequenceVectorizer,
+    WordVectorizer,
     crfsuite,
 )
 from skstruct.input.formats import Format, encode_labels
@@ -145,11 +146,14 @@ def fitted_again():
     ]
     known = [[["C"]]]
     shared, vectorizer = PerceptronTagger(), SequenceVectorizer()
+    by_words = [WordVectorizer().fit(words) for words in (WORDS, [["few"]])]
+    words = WordVectorizer()
 
     def put(tagger):
         def change(_):
             shared.__dict__ = dict(vars(tagger))
             vectorizer.__dict__ = dict(vars(tagger.vectorizer_))
+            words.__dict__ = dict(vars(by_words[tagger is taggers[1]]))
 
         return change
 
@@ -163,6 +167,7 @@ def fitted_again():
         yield FEW, partial(shared.predict_nbest, X)
         yield FEW, partial(shared.predict_spans, X)
         yield MANY, lambda X=X: check(vectorizer.transform(X))
+    yield MANY, lambda: check(words.transform(WORDS))
 
 
 ORDINARY = ValueError, LookupError, RuntimeError, TypeError, AttributeError
