@@ -6,7 +6,6 @@ They are what is compiled ahead of time: kernels are not listed by name.
 import os
 import tempfile
 import warnings
-from copy import copy
 from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -31,45 +30,25 @@ TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[0,1|prefix2]\nB"
 TRANSITION_TEMPLATE = f"{TEMPLATE}1:%x[0,1]"
 # Reaches the kinds of steps that L-BFGS takes late.
 LONG = {"max_iter": 40, "tol": 1e-12, "l2": 1e-4}
-WATCHED = {"early_stopping": True, "constraint": "IOB2"}
-PIECES = {"mini_length": 2.5}, {"structure_alpha": 2.5}
-# Of online taggers, besides the usual parameters.
-VARIANTS = {
-    "AROWTagger": [{"average": False}, WATCHED, {"n_jobs": 2}],
-    "PerceptronTagger": [{}, {"average": False}, {"n_jobs": 2}, *PIECES, WATCHED],
-    "MIRATagger": [
-        {"n_best": 3},
-        {"n_best": 3, "search": "beam"},
-        {"n_best": 3, "update": "sequential"},
-        {"n_jobs": 2},
-        WATCHED,
-    ],
-    "SAPOTagger": [{"search": "beam"}, {"average": True}, {"n_jobs": 2}, WATCHED],
-}
-CRF = [
-    {"l1": 0.1},
-    {"constraint": "IOB2"},
-    {"all_possible_states": True},
-    {"all_possible_transitions": True},
-    {"fit_intercept": False},
-    {"min_freq": 2},
-    {"n_jobs": 2},
-    {"early_stopping": True},
-    {"solver": "sag"},
-    {"solver": "oeg"},
-    {"solver": "sag", "constraint": "IOB2"},
-    {"solver": "sgd", "early_stopping": True},
+RERANKERS = "PerceptronReranker", "SGDReranker", "TruncatedGradientReranker", "VRDAReranker"
+# Data of a few sequences, besides the usual ones.
+TRANSITIONS, PARTLY = {"transition_features": True}, {"partly": True}
+DATA = [TRANSITIONS, PARTLY, {**TRANSITIONS, **PARTLY}]
+# Enough tokens for the stochastic start of L-BFGS.
+MANY = {"n_sequences": MANY_TOKENS // 3}
+# Parameters and data of fits that need kernels of their own.
+FITS_OF_CRF = [
+    *((options, MANY) for options in ({"l1": 0.1}, {"order": 2}, {"order": 2, "l1": 0.1})),
+    *((options, {}) for options in ({"l1": 0.1}, {"solver": "sag"}, {"solver": "oeg"})),
+    *(({"solver": solver}, data) for solver in ("lbfgs", "sgd") for data in DATA),
 ]
-STOCHASTIC = [{}, {"average": True, "mini_length": 2.5}, {"n_jobs": 2}]
-SDCA = [{"n_jobs": 2}, {"tol": 1e-12}, {"constraint": "IOB2"}, {"fit_intercept": False}]
-SAMPLINGS = ("gap", "uniform", "importance", "gap_importance", "max")
-LOSSES = [{"loss": loss} for loss in ("log", "hinge", "logistic", "bayes_risk")]
-RERANKERS = {
-    "PerceptronReranker": [{}],
-    "SGDReranker": [{}, *LOSSES],
-    "TruncatedGradientReranker": [{}, *LOSSES],
-    "VRDAReranker": [{}, *LOSSES, {"prediction": "vote"}, {"prediction": "last"}, {"n_jobs": 2}],
-}
+FITS_OF_SDCA = [
+    {"sampling": "importance"},
+    {"sampling": "max"},
+    # In single and in double precision.
+    {"warm_start": True},
+    {"warm_start": True, "tol": 1e-12},
+]
 
 
 class Step(NamedTuple):
@@ -82,13 +61,14 @@ class Step(NamedTuple):
 
 
 def _online():
-    """Variants of all public online taggers; those without an entry above have the usual ones."""
+    """Names of all public online taggers."""
     public = [getattr(skstruct, name) for name in skstruct.__all__ if name != "CRFTagger"]
     found = [kind for kind in public if isinstance(kind, type) and issubclass(kind, OnlineTagger)]
-    return {kind.__name__: VARIANTS.get(kind.__name__, [WATCHED]) for kind in found}
+    return [kind.__name__ for kind in found]
 
 
-def _step(call, name, options, *, typical=False, **more):
+def _step(call, name, options=None, *, typical=False, **more):
+    options = options or {}
     given = ", ".join(f"{key}={value!r}" for key, value in {**options, **more}.items())
     title = f"{call.__name__}({given})"
     return Step(name, title, partial(call, name, options, **more), typical)
@@ -130,74 +110,61 @@ def part_of(step):
 
 
 def _steps_of_fit():
-    transitions, partly = {"transition_features": True}, {"partly": True}
     yield _step(fit, "CRFTagger", LONG, typical=True)
-    for options in ({}, {"l1": 0.1}, {"order": 2}, {"order": 2, "l1": 0.1}):
-        # Enough tokens for the stochastic start of L-BFGS.
-        options, typical = {"max_iter": 1, **options}, not options
-        yield _step(fit, "CRFTagger", options, n_sequences=MANY_TOKENS // 3, typical=typical)
-    for options in CRF:
-        yield _step(fit, "CRFTagger", options)
-    for options in STOCHASTIC:
-        yield _step(fit, "CRFTagger", {"solver": "sgd", **options}, in_portions=True)
-    for options in ({"solver": "lbfgs"}, {"solver": "sgd"}):
-        for data in (transitions, partly, {**transitions, **partly}):
-            yield _step(fit, "CRFTagger", options, **data)
-        yield _step(fit, "CRFTagger", options, watched=True)
-    yield _step(fit, "CRFTagger", {"l1": 0.1}, **transitions)
-    for name, variants in _online().items():
-        yield _step(fit, name, {}, typical=True)
-        for options in variants:
-            yield _step(fit, name, options, in_portions=True)
-            yield _step(fit, name, options, **transitions)
-    for sampling in SAMPLINGS:
-        yield _step(fit, "SDCACRF", {"sampling": sampling}, typical=sampling == "gap")
-    for options in SDCA:
+    yield _step(fit, "CRFTagger", {"max_iter": 1}, typical=True, **MANY)
+    for options, data in FITS_OF_CRF:
+        yield _step(fit, "CRFTagger", options, **data)
+    # Pieces of sequences, of one kind and the other.
+    yield _step(fit, "CRFTagger", {"solver": "sgd", "mini_length": 2.5})
+    yield _step(fit, "PerceptronTagger", {"structure_alpha": 2.5})
+    yield _step(fit, "PerceptronTagger", {"n_jobs": 2})
+    for name in _online():
+        yield _step(fit, name, typical=True)
+        yield _step(fit, name, **TRANSITIONS)
+        if "search" in getattr(skstruct, name)().get_params():
+            for data in ({}, TRANSITIONS):
+                yield _step(fit, name, {"search": "beam"}, **data)
+    yield _step(fit, "SDCACRF", typical=True)
+    for options in FITS_OF_SDCA:
         yield _step(fit, "SDCACRF", options)
 
 
 def _steps_of_predict(name):
-    kinds = [{}] if name == "SDCACRF" else [{}, {"transition_features": True}]
-    methods = [("predict_nbest", {}), ("predict", {}), ("predict_nbest", {"search": "beam"})]
-    if hasattr(getattr(skstruct, name), "predict_proba"):
-        methods += [("predict_proba", {}), ("predict_spans", {})]
-    for kind in kinds:
-        for known in ({}, {"known": True}):
-            for method, options in methods:
-                typical = not (kind or known or options)
-                data = {"method": method, **kind, **known}
-                yield _step(predict, name, options, typical=typical, **data)
+    methods = ["predict_proba", "predict_spans", "predict_nbest", "predict"]
+    methods = [method for method in methods if hasattr(getattr(skstruct, name), method)]
+    for method in methods:
+        yield _step(predict, name, typical=True, method=method)
+    # Other taggers predict with the same kernels.
+    if name == "CRFTagger":
+        for method in methods:
+            yield _step(predict, name, method=method, **TRANSITIONS)
+        for data in ({}, TRANSITIONS):
+            yield _step(predict, name, {"search": "beam"}, method="predict_nbest", **data)
 
 
 def _steps_of_others():
-    for name, variants in RERANKERS.items():
-        for options in variants:
-            yield _step(rerank, name, options, typical=not options)
+    for name in RERANKERS:
+        yield _step(rerank, name, typical=True)
+    yield _step(rerank, "VRDAReranker", {"prediction": "vote"})
     for name in ("TemplateVectorizer", "HashingTemplateVectorizer"):
-        for template in (TEMPLATE, TRANSITION_TEMPLATE):
-            for options in ({}, {"dtype": np.float32}):
-                typical = template == TEMPLATE and not options
-                yield _step(vectorize, name, options, template=template, typical=typical)
-    yield _step(vectorize, "WordVectorizer", {}, typical=True)
-    for options in ({}, {"dtype": np.float32}):
-        yield _step(vectorize_dicts, "SequenceVectorizer", options, typical=not options)
-        yield _step(vectorize_dicts, "SequenceVectorizer", {"min_freq": 2, **options})
-    # The other taggers predict with the same kernels.
+        yield _step(vectorize, name, template=TEMPLATE, typical=True)
+    yield _step(vectorize, "TemplateVectorizer", template=TRANSITION_TEMPLATE)
+    yield _step(vectorize, "WordVectorizer", typical=True)
+    yield _step(vectorize_dicts, "SequenceVectorizer", typical=True)
+    yield _step(vectorize_dicts, "SequenceVectorizer", {"min_freq": 2, "dtype": np.float32})
     for use in (use_many_labels, use_second_order):
-        yield _step(use, "CRFTagger", {})
-    for options in ({"l1": 0.1}, {"solver": "sgd"}):
-        yield _step(learn_second_order, "CRFTagger", options)
+        yield _step(use, "CRFTagger")
+    yield _step(learn_second_order, "CRFTagger", {"solver": "sgd"})
     for name in _online():
-        yield _step(learn_many_labels, name, {})
-        yield _step(learn_second_order, name, {})
+        yield _step(learn_many_labels, name)
+        yield _step(learn_second_order, name)
     for dtype in (np.float64, np.float32):
-        for name in ("CRFTagger", *_online(), "SDCACRF"):
-            yield _step(use_blocks, name, {}, dtype=dtype)
-    yield _step(label_like_crfsuite, "CRFTagger", {})
-    yield _step(merge_copies, "CRFTagger", {})
-    yield _step(label_one_sentence, "CRFTagger", {}, typical=True)
-    for data in ({}, {"transition_features": True}):
-        yield _step(explain, "CRFTagger", {}, **data)
+        yield _step(use_blocks, "CRFTagger", dtype=dtype)
+    yield _step(label_like_crfsuite, "CRFTagger")
+    yield _step(merge_copies, "CRFTagger")
+    yield _step(label_one_sentence, "CRFTagger", typical=True)
+    for data in ({}, TRANSITIONS):
+        yield _step(explain, "CRFTagger", **data)
 
 
 def _sequences(n_sequences=12, *, transition_features=False, partly=False):
@@ -227,22 +194,11 @@ def _random_matrix(rng, *shape):
     return sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.5))
 
 
-def _first_labels(labels):
-    return [[row[0], *[None] * (len(row) - 1)] for row in labels]
-
-
-def fit(name, options, *, in_portions=False, watched=False, **data):
-    """Fit a tagger, fit it once more from where it is, and let another one learn in portions."""
+def fit(name, options, **data):
+    """Fit a tagger, and once more from where it is if it goes on from there."""
     batch, labels = _sequences(**data)
-    tagger = getattr(skstruct, name)(**{"max_iter": 2, **options})
-    if watched:
-        return tagger.fit(batch, labels, X_val=batch, y_val=labels)
-    fitted = [copy(tagger.fit(batch, labels))]
-    if "warm_start" in tagger.get_params() and options.get("solver") != "oeg":
-        fitted.append(tagger.set_params(warm_start=True).fit(batch, labels))
-    if in_portions:
-        fitted.append(type(tagger)(**options).partial_fit(batch, labels, classes=LABELS))
-    return fitted
+    tagger = getattr(skstruct, name)(**{"max_iter": 2, **options}).fit(batch, labels)
+    return tagger.fit(batch, labels) if options.get("warm_start") else tagger
 
 
 def _many_labels():
@@ -271,23 +227,18 @@ def use_many_labels(name, options):
 
 
 def learn_second_order(name, options):
-    """Fit a tagger with weights of label triples, and let it learn a portion more."""
-    batch, labels = _sequences()
-    tagger = getattr(skstruct, name)(order=2, max_iter=2, **options).fit(batch, labels)
-    learnt = copy(tagger)
-    return learnt, hasattr(tagger, "partial_fit") and tagger.partial_fit(batch, labels)
+    """Fit a tagger with weights of label triples."""
+    return fit(name, {"order": 2, **options})
 
 
 def use_second_order(name, options):
     """Fit a tagger with weights of label triples, and predict with it."""
-    (tagger, _), (batch, labels) = learn_second_order(name, options), _sequences()
-    searches, known = ("astar", "beam"), _first_labels(labels)
+    tagger, (batch, _) = learn_second_order(name, options), _sequences()
     return (
         tagger,
         best_by_label(tagger, batch[:1], 0),
         *(getattr(tagger, m)(batch) for m in ("predict", "predict_proba", "predict_spans")),
-        tagger.predict(batch, known=known),
-        *(tagger.predict_nbest(batch, search=search) for search in searches),
+        *(tagger.predict_nbest(batch, search=search) for search in ("astar", "beam")),
     )
 
 
@@ -306,9 +257,9 @@ def use_blocks(name, options, *, dtype):
     return tagger, tagger.predict(batch)
 
 
-def predict(name, options, *, method, known=False, **data):
+def predict(name, options, *, method, **data):
     """Call a method of a tagger whose weights are random, so that nothing is compiled for a fit."""
-    batch, labels = _sequences(**data)
+    batch, _ = _sequences(**data)
     tagger, k = getattr(skstruct, name)(), len(LABELS)
     draw = np.random.default_rng(0).standard_normal
     tagger.classes_, tagger.n_features_in_ = LABELS, N_FEATURES
@@ -317,16 +268,12 @@ def predict(name, options, *, method, known=False, **data):
         tagger.n_transition_features_in_ = 3
         model = kind_of(1, 2)(*model, draw((3, k * k)))
     tagger._set_chain(model)
-    if known:
-        options = {**options, "known": _first_labels(labels)}
     return getattr(tagger, method)(batch, **options)
 
 
 def explain(name, options, **data):
     """Find the best labellings with each label of a token."""
-    batch, labels = _sequences(**data)
-    tagger = getattr(skstruct, name)(max_iter=2, **options).fit(batch, labels)
-    return best_by_label(tagger, batch[:1], 0)
+    return best_by_label(fit(name, options, **data), _sequences(**data)[0][:1], 0)
 
 
 def rerank(name, options):

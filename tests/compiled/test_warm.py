@@ -115,6 +115,26 @@ def test_typical_steps_run_as_plain_python(monkeypatch):
     assert set(found) < set(typical)
 
 
+IDLE = """
+from skstruct.ahead.workload import run_step, steps
+from skstruct.compiled.cache import loaded_kernels
+
+for step in steps():
+    before = len(loaded_kernels)
+    run_step(step)
+    if not step.typical and len(loaded_kernels) == before:
+        print(step.estimator, step.title)
+"""
+
+
+@pytest.mark.slow
+@needs_numba
+def test_each_step_calls_a_kernel_that_none_before_it_calls():
+    """But for those with the usual parameters, which users choose by the name of the estimator."""
+    run = subprocess.run([sys.executable, "-c", IDLE], capture_output=True, text=True, check=True)
+    assert not run.stdout
+
+
 def test_command_warm(monkeypatch, capsys):
     calls = []
 
