@@ -55,7 +55,7 @@ def write_speed(report, arguments, vectors_for, corpus):
         report.write("fits", table(head, rows), f"{note}. {machine()}")
     if "dense" in wanted:
         rows, note = measure_dense(200 if quick else 20_000, 13, repeat)
-        head = ["learner", "epoch, ms", "in products"]
+        head = ["learner", "epoch, ms", "in products", "of vectors"]
         report.write("dense", table(head, rows), f"{note}. {machine()}")
     if "sentence" in wanted:
         rows = measure_sentence(corpus, vectors_for, 3 if quick else 500)

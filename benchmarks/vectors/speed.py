@@ -34,6 +34,8 @@ from skstruct import (
 )
 
 STATES = 384
+# Numbers of a token, of which what an epoch costs besides is measured.
+FEW_NUMBERS = 8
 LEARNERS = {
     "`CRFTagger()`": CRFTagger(),
     "`PerceptronTagger`, 5 epochs": PerceptronTagger(max_iter=5, tol=None, random_state=0),
@@ -74,26 +76,39 @@ def measure_fits(name, share, vectors_for, repeat):
 
 
 def measure_dense(n_rows, n_labels, repeat):
-    """Rows of learners: an epoch over dense vectors, in multiples of one product."""
+    """Rows of learners: an epoch over dense vectors, in multiples of one product.
+
+    The last column has the part that vectors take: what an epoch costs more than with few numbers.
+    """
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, STATES)).astype(np.float32)
     lengths = [20] * (n_rows // 20)
-    batch, weights = SequenceBatch.from_lengths(X, lengths), rng.normal(size=(STATES, n_labels))
     y = [rng.integers(n_labels, size=20).tolist() for _ in lengths]
-    double = X.astype(np.float64)
+    wide, narrow = (
+        SequenceBatch.from_lengths(rng.normal(size=(n_rows, size)).astype(np.float32), lengths)
+        for size in (STATES, FEW_NUMBERS)
+    )
+    double, weights = wide.X.astype(np.float64), rng.normal(size=(STATES, n_labels))
     with threadpool_limits(1):
         product = min(seconds_of(lambda: double @ weights, 1, process_time) for _ in range(20))
     rows = []
     for title, tagger in LEARNERS.items():
-        best, made = {}, {}
-        # The first turn compiles, or reads compiled code.
-        for turn, n in product_of(range(repeat + 1), (2, 7)):
-            seconds, done = fitted(clone(tagger).set_params(max_iter=n), batch, y)
-            made[n], best[n] = done.n_iter_, min(seconds, best.get(n, seconds) if turn > 1 else 1e9)
-        # Of the difference, what is done once is no part.
-        epoch = (best[7] - best[2]) / max(made[7] - made[2], 1)
-        rows.append([title.partition(",")[0], f"{1e3 * epoch:.0f}", f"{epoch / product:.1f}"])
+        epoch, without = _epochs(tagger, [wide, narrow], y, repeat)
+        in_products = (f"{seconds / product:.1f}" for seconds in (epoch, epoch - without))
+        rows.append([title.partition(",")[0], f"{1e3 * epoch:.0f}", *in_products])
     return rows, f"{n_rows:,} tokens, {STATES} numbers each in float32, {n_labels} labels"
+
+
+def _epochs(tagger, batches, y, repeat):
+    """Seconds of an epoch over each batch; what is done once in a fit is no part."""
+    best, made = {}, {}
+    # The first turn compiles, or reads compiled code.
+    for turn, n, (b, batch) in product_of(range(repeat + 1), (2, 7), enumerate(batches)):
+        seconds, done = fitted(clone(tagger).set_params(max_iter=n), batch, y)
+        made[b, n] = done.n_iter_
+        best[b, n] = min(seconds, best.get((b, n), np.inf) if turn > 1 else np.inf)
+    return [
+        (best[b, 7] - best[b, 2]) / max(made[b, 7] - made[b, 2], 1) for b in range(len(batches))
+    ]
 
 
 def measure_memory(kind, name, n_sentences, vectors_for):
