@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from skstruct.blocks.protocol import Block, add_fixed_product, add_product, add_transposed
+from skstruct.blocks.protocol import (
+    Block,
+    add_fixed_product,
+    add_product,
+    add_transposed,
+    are_values,
+)
 from skstruct.matrices import read_only
 
 
@@ -57,7 +63,9 @@ class DenseBlock(Block):
         return divmod(int(entry), self.n_columns)
 
     def check(self):
-        """Raise a ValueError for a matrix of another shape."""
+        """Raise a ValueError for a matrix of another shape or type."""
+        if not are_values(self.matrix):
+            raise self._other_type()
         if self.matrix.shape != self.shape:
             raise self._misfit(self.matrix.shape)
 

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from skstruct.blocks.protocol import Block, add_fixed_product, add_product, add_transposed
+from skstruct.blocks.protocol import (
+    Block,
+    add_fixed_product,
+    add_product,
+    add_transposed,
+    are_row_numbers,
+    are_values,
+)
 from skstruct.compiled.jit import lean_jit
 from skstruct.matrices import read_only
 
@@ -74,7 +81,9 @@ class LookedUpBlock(Block):
         return int(row), int(place) * self.table.shape[1] + dimension
 
     def check(self):
-        """Raise a ValueError for other shapes, and numbers of rows that the table does not have."""
+        """Raise a ValueError for other arrays, and numbers of rows that the table does not have."""
+        if not (are_values(self.table) and are_row_numbers(self.numbers)):
+            raise self._other_type()
         numbers, (n_vectors, width) = self.numbers, self.table.shape
         if (len(numbers), numbers.shape[1] * width) != self.shape:
             raise self._misfit((len(numbers), numbers.shape[1] * width))

@@ -87,6 +87,13 @@ class Block(ABC):
             f"{shape}. Make the batch again."
         )
 
+    def _other_type(self):
+        """Error for an array of another type or number of dimensions."""
+        return ValueError(
+            f"an array of a block of {self.n_rows} x {self.n_columns} numbers has another type or "
+            "number of dimensions than before. Make the batch again."
+        )
+
     @abstractmethod
     def count(self):
         """Number of values that tokens have."""
@@ -185,6 +192,16 @@ def _as_type(panel, buffer):
         return panel
     buffer[: len(panel)] = panel
     return buffer[: len(panel)]
+
+
+def are_values(array):
+    """True for a matrix of the types that blocks have."""
+    return isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype.char in "fd"
+
+
+def are_row_numbers(array):
+    """True for a matrix of numbers of rows."""
+    return isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.int32
 
 
 def add_fixed_product(matrix, weights, factor, out):

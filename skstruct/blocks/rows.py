@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from skstruct.blocks.dense import DenseBlock
 from skstruct.blocks.looked_up import LookedUpBlock, stack_looked_up
+from skstruct.blocks.protocol import are_row_numbers, are_values
 from skstruct.chain.scores import Rows, TransitionRows, linear_scores
 from skstruct.compiled.jit import lean_jit
 from skstruct.matrices import as_csr, merge_rows, read_only
@@ -95,12 +96,14 @@ def scored(rows, chain):
 
 
 def label_scores(first, placed, weights):
-    """Scores of the labels of each token by sparse columns and blocks, in a fixed order."""
+    """Scores of the labels of each token by sparse columns and blocks, in a fixed order.
+
+    The blocks have been checked by `skstruct.input.scale.check_blocks`.
+    """
     n_labels = weights.shape[1]
     scores = np.empty((len(first.indptr) - 1, n_labels))
     write_scores(first, weights, np.zeros(n_labels), scores)
     for start, block in placed:
-        block.check()
         block.add_fixed_scores(weights[start : start + block.n_columns], scores)
     return scores
 
@@ -245,12 +248,12 @@ def unpack_blocks(packed):
 
 
 def _floats(array):
-    if not (isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype.char in "fd"):
+    if not are_values(array):
         raise ValueError("a block is no matrix of floats.")
     return np.ascontiguousarray(array)
 
 
 def _numbers(array):
-    if not (isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.int32):
+    if not are_row_numbers(array):
         raise ValueError("numbers of rows are no matrix of integers.")
     return array

@@ -12,7 +12,7 @@ from skstruct.blocks.rows import Placed
 from skstruct.input.formats import Format, read_format
 from skstruct.input.scale import check_blocks
 from skstruct.sequences import ReturnsBatches, SequenceBatch
-from skstruct.utils.declared import Array
+from skstruct.utils.declared import Array, Count
 from skstruct.utils.persistence import Persistent, set_module
 
 # Mean squared length of vectors after scaling: of five from 0.5 to 8, the one with the best mean
@@ -45,6 +45,8 @@ class VectorScaler(
 
     Attributes
     ----------
+    n_features_in_ : int
+        Number of columns.
     scale_ : ndarray of shape (n_blocks,)
         Factor of each block of vectors.
 
@@ -68,7 +70,8 @@ class VectorScaler(
     """
 
     _parameter_constraints: ClassVar[dict] = {}
-    _stored: ClassVar[dict] = {"scale_": Array(np.float64, (None,))}
+    _stored: ClassVar[dict] = {"n_features_in_": Count(1), "scale_": Array(np.float64, (None,))}
+    _complete = tuple(_stored)
 
     def fit(self, X, y=None) -> Self:
         """Find the scale of vectors.
@@ -90,7 +93,8 @@ class VectorScaler(
             If X has no vectors, or some that are not finite.
         """
         batch = _as_batch(X)
-        self.scale_ = np.array([scale_of(block) for _, block in batch.blocks])
+        scale = np.array([scale_of(block) for _, block in batch.blocks])
+        self.n_features_in_, self.scale_ = batch.n_features, scale
         return self
 
     def transform(self, X) -> SequenceBatch:
@@ -109,7 +113,7 @@ class VectorScaler(
         Raises
         ------
         ValueError
-            If X has other blocks of vectors than in `fit`.
+            If X has other columns than in `fit`.
         """
         check_is_fitted(self)
         batch = _as_batch(X)
@@ -117,6 +121,11 @@ class VectorScaler(
         if len(placed) != len(self.scale_):
             raise ValueError(
                 f"X has {len(placed)} blocks of vectors, but {len(self.scale_)} in fit."
+            )
+        if batch.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
             )
         scaled = tuple(
             Placed(start, block.times(scale))

@@ -60,6 +60,8 @@ def check_values(rows, offsets, kind="feature", names=None):
 def check_blocks(placed, offsets, names=None):
     """Raise a ValueError that names the first value of a block that cannot be computed with.
 
+    Also where kernels could read out of bounds.
+
     Parameters
     ----------
     placed : tuple of Placed
@@ -67,6 +69,7 @@ def check_blocks(placed, offsets, names=None):
         As of `check_values`.
     """
     for start, block in placed:
+        block.check()
         values = block.values()
         # One pass where all is well; NaN fails the comparison.
         if abs(block.factor) * _largest(values) <= LARGEST:
@@ -87,7 +90,8 @@ def check_finite_blocks(placed, offsets):
 
 def _wrong_value(start, block, entry, offsets, names):
     """Error about an entry of the values of a block, which is not finite, or too large."""
-    value = block.values().ravel()[entry]
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(block.values().ravel()[entry]) * float(block.factor)
     row, column = block.place_of(entry)
     fact = "input contains NaN or infinity where finite numbers are required"
     if np.isfinite(value):

@@ -222,6 +222,40 @@ def test_arrays_of_other_shapes_are_refused(name, axis):
 
 
 @pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("matrix", lambda array: array.astype(np.float16)),
+        ("matrix", np.ravel),
+        ("table", lambda array: array.astype(object)),
+        ("table", lambda array: None),
+        ("numbers", lambda array: array.astype(np.float64)),
+        ("numbers", np.ravel),
+    ],
+)
+def test_arrays_of_other_types_are_refused(name, change):
+    batch, y = make_batch()
+    tagger = CRFTagger(max_iter=2).fit(batch, y)
+    block = next(block for _, block in batch.blocks if hasattr(block, name))
+    setattr(block, name, change(getattr(block, name)))
+    for call in (
+        lambda: tagger.predict(batch),
+        lambda: tagger.predict_proba(batch),
+        lambda: tagger.fit(batch, y),
+        lambda: batch[:3],
+    ):
+        with pytest.raises(ValueError, match="Make the batch again"):
+            call()
+
+
+def test_values_that_are_too_large_are_told_with_their_factor():
+    batch, y = make_batch()
+    for _, block in batch.blocks:
+        block.factor = 1e200
+    with pytest.raises(ValueError, match=r"feature \S+ is \S+e\+(199|200); values may be up to"):
+        CRFTagger(max_iter=2).fit(batch, y)
+
+
+@pytest.mark.parametrize(
     "tagger",
     [
         *(kind(random_state=0) for kind in (PerceptronTagger, SAPOTagger, SDCACRF)),

@@ -395,6 +395,8 @@ def test_the_scale_is_that_of_the_training_tokens():
         VectorScaler().fit_transform(both).X.toarray()[:, :5], np.concatenate(states)
     )
     assert_array_equal(VectorScaler().fit([np.zeros((2, 3))]).scale_, [1])
+    with pytest.raises(ValueError, match="X has 2 features, but VectorScaler is expecting 5"):
+        scaler.transform([x[:, :2] for x in states])
     with pytest.raises(ValueError, match="X has 2 blocks of vectors, but 1 in fit"):
         scaler.transform(SequenceBatch.hstack([batch, batch]))
     for X in ([["a"]], [sp.eye(3)], np.eye(3)):
