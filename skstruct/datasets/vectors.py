@@ -1,5 +1,6 @@
 """Files of word vectors: word2vec as text or binary, GloVe and fastText, plain or gzipped."""
 
+import codecs
 import gzip
 import io
 import os
@@ -50,8 +51,9 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
     Raises
     ------
     ValueError
-        If the file has no vectors, or a line or entry is damaged: too few numbers, or something
-        else in place of one. The message names the line or the number of the entry.
+        If the file has no vectors, fewer than its first line says, or a line or entry is damaged:
+        too few numbers, or something else in place of one. The message names the line or the
+        number of the entry.
 
     See Also
     --------
@@ -72,7 +74,7 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
     dtype, name = check_float_dtype(dtype), os.fspath(path)
     keys = None if words is None else {word.encode(encoding, "ignore") for word in words}
     with _opened(path) as (file, share):
-        head = file.readline(_LONGEST * 100)
+        head = file.readline(_LONGEST * 100).removeprefix(codecs.BOM_UTF8)
         size = _header(head)
         if size is not None and _is_binary(file.peek(_BUFFER), size[1]):
             entries = _binary_entries(file, *size, name)
@@ -120,20 +122,21 @@ def _is_binary(start, n_dimensions):
 def _text_entries(file, head, size, keys, name):
     """Yield the place, the word and the numbers, as bytes, of lines that may be asked for.
 
-    Words may have blanks in them. So lines are split from their ends, and those whose first part
-    begins no word that is asked for not at all, which yield None.
+    Words may have blanks in them, unless tabs separate the numbers. So lines are split from their
+    ends, and those whose first part begins no word that is asked for not at all, which yield None.
     """
     first = head if size is None else file.peek(_BUFFER).split(b"\n", 1)[0]
     n_dimensions = len(first.split()) - 1 if size is None else size[1]
     if n_dimensions < 1:
         raise ValueError(f"{name}, line 1: no word with numbers, but {short_repr(head[:80])}.")
-    beginnings = None if keys is None else {key.split(b" ", 1)[0] for key in keys}
-    lines = chain([head], file) if size is None else file
+    blank = b" " if b" " in first else b"\t"
+    beginnings = None if keys is None else {key.split(blank, 1)[0] for key in keys}
+    lines, number = chain([head], file) if size is None else file, 1
     for number, line in enumerate(lines, 1 if size is None else 2):
-        if beginnings is not None and line[: line.find(b" ")] not in beginnings:
+        if beginnings is not None and line[: line.find(blank)] not in beginnings:
             yield None
             continue
-        word, *numbers = line.rstrip(b" \r\n").rsplit(b" ", n_dimensions)
+        word, *numbers = line.rstrip(b" \t\r\n").rsplit(blank, n_dimensions)
         if len(numbers) == n_dimensions:
             yield f"{name}, line {number}", word, numbers
         elif line.strip():
@@ -141,6 +144,11 @@ def _text_entries(file, head, size, keys, name):
                 f"{name}, line {number} has {len(numbers)} numbers after the word, but others have "
                 f"{n_dimensions}: the file is damaged, or was cut off."
             )
+    if size is not None and number <= size[0]:
+        raise ValueError(
+            f"{name} has {number - 1:,} words, but its first line says {size[0]:,}: the file is "
+            "damaged, or was cut off."
+        )
 
 
 def _binary_entries(file, n_words, n_dimensions, name):

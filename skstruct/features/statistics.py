@@ -180,8 +180,9 @@ class LabelStatistics(
         X, y, sample_weight
             As in `fit`.
         groups : array-like of shape (n_sequences,), default=None
-            For splitters that take groups, such as :class:`~sklearn.model_selection.GroupKFold`:
-            documents, for example, whose sequences say nothing about each other.
+            Documents or other sources of several sequences, which say nothing about each other.
+            Unless `cv` is a splitter, the sequences of a group are in one fold, as
+            :class:`~sklearn.model_selection.GroupKFold` does it.
 
         Returns
         -------
@@ -449,17 +450,19 @@ def _type(label, scheme):
 
 def _folds(cv, n_sequences, groups):
     """Pairs of the training and the test sequences of each fold."""
-    from sklearn.model_selection import check_cv  # slow
+    from sklearn.model_selection import GroupKFold, check_cv  # slow
 
-    if cv is None and n_sequences < 2:
+    n_units = n_sequences if groups is None else len(np.unique(groups))
+    if cv is None and n_units < 2:
         return [([], range(n_sequences))]
+    cv = min(_MOST_FOLDS, n_units) if cv is None else cv
+    if groups is not None and isinstance(cv, Integral):
+        cv = GroupKFold(cv)
     positions, tested = np.arange(n_sequences), np.zeros(n_sequences, np.int64)
     # Splitters may return masks instead of positions.
     splits = [
         (positions[train], positions[test])
-        for train, test in check_cv(min(_MOST_FOLDS, n_sequences) if cv is None else cv).split(
-            positions, None, groups
-        )
+        for train, test in check_cv(cv).split(positions, None, groups)
     ]
     for _, test in splits:
         np.add.at(tested, test, 1)

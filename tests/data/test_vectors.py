@@ -1,5 +1,6 @@
 """Files of word vectors, in all formats."""
 
+import codecs
 import gzip
 
 import numpy as np
@@ -28,6 +29,8 @@ FILES = {
     "glove": as_text(),
     "word2vec": b"4 3\n" + as_text(),
     "fasttext": b"4 3\n" + as_text(end=" \n"),
+    "tabs": as_text().replace(b" ", b"\t"),
+    "byte order mark": codecs.BOM_UTF8 + b"4 3\n" + as_text(),
     "binary": as_binary(),
     "binary without line ends": as_binary(b""),
 }
@@ -68,6 +71,7 @@ def test_words_with_blanks_and_words_twice(tmp_path):
         (b"hello\n", "line 1: no word with numbers"),
         (b"the 1 2\ncat 1\n", "line 2 has 1 numbers after the word, but others have 2"),
         (b"2 2\nthe 1 2\ncat 1 2x\n", "line 3: the vector of 'cat' is not made of numbers"),
+        (b"3 2\nthe 1 2\ncat 1 2\n", "has 2 words, but its first line says 3"),
         (as_binary()[:-2], "word 4 of 4: no numbers follow"),
         (b"2 1\nab 12345" + b"x" * 20_000, "word 2 of 2: no numbers follow"),
         (gzip.compress(as_text())[:-9], "is damaged: Compressed file ended"),

@@ -179,12 +179,15 @@ def test_every_fold_around_fits_its_own():
 # Rules. -------------------------------------------------------------------------------------------
 
 
-def test_groups_say_nothing_about_each_other():
+@pytest.mark.parametrize("cv", [GroupKFold(3), 3, None])
+def test_groups_say_nothing_about_each_other(cv):
     words = [["a"], ["a"], ["b"], ["a"], ["b"], ["c"]]
     y, groups = [["B-X"]] * 6, [1, 1, 2, 2, 3, 3]
-    statistics = LabelStatistics(cv=GroupKFold(3))
+    statistics = LabelStatistics(cv=cv)
     found = column(statistics.fit_transform(words, y, groups=groups))
     assert found == [["X!1"], ["X!1"], ["X!1"], ["X!2"], ["X!1"], ["new"]]
+    if cv is None:
+        assert column(statistics.fit_transform(words, y, groups=[1] * 6)) == [["new"]] * 6
 
 
 def test_folds_must_test_each_sequence_once():
