@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.features.base import warn_of_unseen_values
 from skstruct.features.tokens import LooseRows, keep_frequent
-from skstruct.matrices import are_ones
+from skstruct.matrices import are_ones, read_only
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
@@ -234,9 +234,9 @@ class LearntFeatures(Persistent):
         """Vocabulary, hash table of features, and features by value of groups of one macro."""
         if not hasattr(self, "_lookup"):
             vocabulary = Vocabulary(self._values, self.__dict__.pop("_memory", None) or {})
-            features = Features(
-                self._hashes, self._codes, self._groups, empty_slots(self.n_features_)
-            )
+            # Arrays of a stored model may be memory maps.
+            learnt = map(read_only, (self._hashes, self._codes, self._groups))
+            features = Features(*learnt, empty_slots(self.n_features_))
             fill_slots(features, self.n_features_)
             singles = [g for g, literals in enumerate(self._literals()) if len(literals) == 2]
             rows = np.full(self._n_groups, -1)

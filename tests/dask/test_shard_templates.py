@@ -1,5 +1,7 @@
 """Vectorisers by templates on shards: the features that one fitted to all sequences learns."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skstruct import CRFTagger, PerceptronTagger, TemplateVectorizer, WordVectorizer
+from skstruct.compiled.cache import loaded_kernels
 from skstruct.dask.learning import learn, merge_columns
 from skstruct.dask.shard import read
 from skstruct.learning.monitor import Monitor
@@ -135,6 +138,17 @@ def test_an_online_learner():
     parts = cut(batch, Y, 3)
     expected._keep(learn(expected, OneProcess(), parts, None, None, Monitor, "float64"))
     assert_same_weights(found, expected, rtol=0, atol=0)
+
+
+def test_a_stored_vectorizer_needs_no_other_kernels():
+    """Nor one that came from a network, whose arrays can only be read."""
+    vectorizer, buffers = TemplateVectorizer(TEMPLATE).fit(X[:5]), []
+    expected, n_loaded = vectorizer.transform(X), len(loaded_kernels)
+    data = pickle.dumps(vectorizer, protocol=5, buffer_callback=buffers.append)
+    stored = pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
+    assert_array_equal(stored.transform(X).X.toarray(), expected.X.toarray())
+    assert len(buffers) > 0
+    assert len(loaded_kernels) == n_loaded
 
 
 def test_a_frozen_vectorizer_learns_nothing():
