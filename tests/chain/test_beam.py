@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from helpers.marks import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,6 +13,8 @@ from skstruct import MIRATagger, SAPOTagger, SequenceBatch
 from skstruct.chain.beam import beam_nbest
 from skstruct.chain.dense import Dense
 
+# The beam is compiled for each of them.
+every_learner = pytest.mark.parametrize("kind", [SAPOTagger, compiled(MIRATagger)])
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 
 
@@ -91,7 +94,7 @@ def nearly_still(kind, **params):
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 9, 400])
-@pytest.mark.parametrize("kind", [SAPOTagger, MIRATagger])
+@every_learner
 def test_misses_are_counted(data, kind, width):
     X, y = data
     tagger = nearly_still(kind, n_best=1, search="beam", beam_width=width).fit(X, y)
@@ -112,7 +115,7 @@ def test_misses_are_counted(data, kind, width):
 
 
 @pytest.mark.parametrize("params", [{}, {"mini_length": 2.5}, {"n_jobs": 2}])
-@pytest.mark.parametrize("kind", [SAPOTagger, MIRATagger])
+@every_learner
 def test_a_wide_beam_learns_the_same_as_the_exact_search(data, kind, params):
     X, y = data
     params = {"n_best": 4, "max_iter": 3, "tol": None, "random_state": 0, **params}
@@ -124,7 +127,7 @@ def test_a_wide_beam_learns_the_same_as_the_exact_search(data, kind, params):
     assert "search_misses" not in exact.history_
 
 
-@pytest.mark.parametrize("kind", [SAPOTagger, MIRATagger])
+@every_learner
 def test_learns_with_a_beam_that_misses(addresses, kind):
     X, y = addresses
     tagger = kind(n_best=3, search="beam", beam_width=4, max_iter=10, tol=None, random_state=0)

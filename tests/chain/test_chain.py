@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from helpers.marks import compiled
 
 from skstruct.chain.astar import astar_nbest
 from skstruct.chain.beam import beam_nbest
@@ -314,8 +315,8 @@ def check_all(kind, n_seeds):
 @pytest.mark.parametrize(
     "kind",
     [
-        *("dense", "per token", "listed", "second order"),
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("growing", "ladder")),
+        *("dense", "listed", "second order"),
+        *map(compiled, ("per token", "growing", "ladder")),
     ],
 )
 def test_programmes_agree_with_the_enumeration(kind):

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, pairwise, product
 import numpy as np
 import pytest
 from helpers.lists import list_from
+from helpers.marks import compiled
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
@@ -33,11 +34,6 @@ CHAINS = {
 }
 LENGTHS = (3, 1, 2, 3, 0, 3, 2, 3)
 L2, EVERYTHING, N_FEATURES, N_EDGES = 0.3, 10**4, 2, 2
-
-
-def compiled(chain):
-    """Kind of chain whose kernels take longer to compile than a quick test may."""
-    return pytest.param(chain, marks=pytest.mark.slow)
 
 
 def chunkings(length, start=0):

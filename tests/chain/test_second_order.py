@@ -58,7 +58,7 @@ K, N_FEATURES = 3, 2
 LENGTHS = [4, 1, 2, 0, 5, 3, 4, 2]
 # The label 2 comes neither first nor after 0.
 ALLOWED = np.array([[True, True, False], [True, True, True], [True, True, True]])
-# Each learner is compiled for pairs of labels, which takes longer than all that the tests do.
+# Each programme is compiled for pairs of labels, which takes longer than all that the tests do.
 COMPILES = pytest.mark.slow
 ONLINE = {
     "perceptron": PerceptronTagger(order=2, random_state=0),
@@ -178,7 +178,14 @@ def fit_crf(l1=0.0, allowed=None, partly=False):
     return tagger.fit(batch, y, weight), batch, y, weight
 
 
-@pytest.fixture(scope="module", params=CRF_CASES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        # Unknown labels have a likelihood of their own.
+        pytest.param(name, marks=COMPILES if case.get("partly") else ())
+        for name, case in CRF_CASES.items()
+    ],
+)
 def fitted(request):
     return *fit_crf(**CRF_CASES[request.param]), CRF_CASES[request.param]
 
@@ -204,25 +211,26 @@ def test_the_optimum_is_that_of_all_labellings(fitted):
     assert_allclose(gradient, 0, atol=1e-3)
 
 
-def test_the_gradient_is_that_of_finite_differences():
+@pytest.mark.parametrize("partly", [False, pytest.param(True, marks=COMPILES)])
+def test_the_gradient_is_that_of_finite_differences(partly):
     from helpers.objectives import evaluate, training_set
 
-    for partly in (False, True):
-        batch, y = data(3, partly=partly)
-        part = crf_objective(
-            training_set(batch, y), N_FEATURES, K, l2=0.3, order=2, all_possible_transitions=True
-        )
-        theta = np.random.default_rng(0).normal(size=part.size)
-        theta[part.vector.pinned] = 0
-        _, gradient = evaluate(part, theta)
-        free = np.setdiff1d(np.arange(part.size), part.vector.pinned)
-        for k in free:
-            step = np.zeros(part.size)
-            step[k] = 1e-5
-            slope = evaluate(part, theta + step)[0] - evaluate(part, theta - step)[0]
-            assert_allclose(slope / 2e-5, gradient[k], rtol=1e-5, atol=1e-6)
+    batch, y = data(3, partly=partly)
+    part = crf_objective(
+        training_set(batch, y), N_FEATURES, K, l2=0.3, order=2, all_possible_transitions=True
+    )
+    theta = np.random.default_rng(0).normal(size=part.size)
+    theta[part.vector.pinned] = 0
+    _, gradient = evaluate(part, theta)
+    free = np.setdiff1d(np.arange(part.size), part.vector.pinned)
+    for k in free:
+        step = np.zeros(part.size)
+        step[k] = 1e-5
+        slope = evaluate(part, theta + step)[0] - evaluate(part, theta - step)[0]
+        assert_allclose(slope / 2e-5, gradient[k], rtol=1e-5, atol=1e-6)
 
 
+@COMPILES
 def test_predictions_are_those_of_all_labellings(fitted):
     tagger, batch, y, _, case = fitted
     check_predictions(tagger, batch, case.get("allowed"))
@@ -293,6 +301,7 @@ def test_only_triples_that_occur_have_weights():
         assert tagger.n_weights_ - others.n_weights_ == kept.sum()
 
 
+@COMPILES
 def test_it_is_a_first_order_model_of_pairs(fitted):
     """With the label before in each label, and pairs that do not fit together forbidden."""
     tagger, batch, *_ = fitted
@@ -318,6 +327,7 @@ def test_it_is_a_first_order_model_of_pairs(fitted):
         assert_allclose(summed, proba, atol=1e-9)
 
 
+@COMPILES
 @pytest.mark.parametrize("case", ["plain", "constraint", "l1"])
 def test_large_training_sets_start_near_the_optimum(case, monkeypatch):
     """By an ascent in the dual; with too little memory, from the model without triples."""
@@ -617,6 +627,7 @@ def test_clusters_learn_triples(monkeypatch):
         assert_allclose(weights_of(found), alone, rtol=1e-9, atol=1e-12)
 
 
+@COMPILES
 def test_clusters_go_on_with_triples():
     X, y = [[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], [["x", "z", "x"], ["z", "z", "x"]]
     tagger = PerceptronTagger(order=2, tol=None, max_iter=1, random_state=0)
@@ -635,6 +646,7 @@ def test_clusters_go_on_with_triples():
         learn_in_shards(clone(tagger).set_params(order=1), *more, 1, before)
 
 
+@COMPILES
 def test_checkpoints_of_another_order_are_refused(tmp_path):
     batch, y = data()
     path = tmp_path / "stream"
@@ -682,6 +694,7 @@ def test_the_command_refuses_an_order(tmp_path, arguments, message):
     assert message in result.output + str(result.exception)
 
 
+@COMPILES
 def test_the_command_stacks_a_reranker_on_triples(tmp_path):
     train, model = tmp_path / "train.txt", str(tmp_path / "model.skops")
     train.write_text("a x\nb y\nc x\n\nb y\na y\nc x\n\n" * 5)
@@ -691,6 +704,7 @@ def test_the_command_stacks_a_reranker_on_triples(tmp_path):
     assert load_model(model).estimator.tagger_.transition2_.shape == (2, 2, 2)
 
 
+@COMPILES
 def test_terms_add_up_to_the_score():
     X, y = [[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], [["x", "y", "x"], ["y", "y", "x"]]
     tagger = CRFTagger(order=2, l2=0.1).fit(X, y)

@@ -160,7 +160,8 @@ def test_objective_and_curvature_are_the_same(options, n_jobs, always_listed, mo
     assert_allclose(found[free], expected[free], atol=1e-11)
 
 
-@pytest.mark.parametrize("l1", [0.0, pytest.param(0.2, marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiles it for lists
+@pytest.mark.parametrize("l1", [0.0, 0.2])
 def test_the_ascent_is_the_same_where_all_is_listed(always_listed, monkeypatch, l1):
     X, y, offsets, rng = chunks(4)
     data = packed_set(as_rows(X), offsets, y, rng.choice([0.5, 1.0], len(offsets) - 1))
@@ -180,6 +181,7 @@ def ascend(objective, l1, n_epochs=6):
     return [theta for theta, *_ in islice(epochs, n_epochs)][-1]
 
 
+@pytest.mark.slow  # as above
 def test_the_start_is_near_the_minimum(always_listed):
     X, y, offsets, _ = chunks(9, n_sequences=200)
     data = packed_set(as_rows(X), offsets, y, np.ones(len(offsets) - 1))
@@ -359,6 +361,7 @@ def test_transitions_are_inserted_in_order(transitions):
     assert list(zip(zip(second, first, strict=True), scores, strict=True)) == expected
 
 
+@pytest.mark.slow  # compiles a learner with a beam
 def test_a_beam_reads_all_transitions(always_listed):
     batch, y = entities(3, 10)
     beam = MIRATagger(n_best=3, search="beam", max_iter=2, tol=None, random_state=0)

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers.marks import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -308,7 +309,7 @@ def fitted(tagger, lines):
         CRFTagger(l2=0.1),
         CRFTagger(l1=0.1, l2=0, fit_intercept=False),
         PerceptronTagger(random_state=0),
-        MIRATagger(random_state=0),
+        compiled(MIRATagger(random_state=0)),
     ],
     ids=lambda tagger: str(tagger)[:20],
 )

@@ -275,6 +275,7 @@ def test_empty_partitions_do_not_count():
     assert_same_weights(found, learn_from_shards(tagger, parts), atol=0)
 
 
+@pytest.mark.slow  # compiles SGD for them
 def test_labels_that_are_unknown(plain):
     y = [[None, *labels[1:]] for labels in Y]
     tagger = CRFTagger(solver="sgd", max_iter=3, tol=None, shuffle=False, n_jobs=2, random_state=0)

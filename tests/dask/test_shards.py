@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.learners import labelled_sequences
 from helpers.lists import list_from
+from helpers.marks import compiled
 from helpers.objectives import crf_objective, learnable_data, random_theta, training_set
 from helpers.shards import OneProcess, cut
 from numpy.testing import assert_allclose, assert_array_equal
@@ -258,14 +259,14 @@ def test_vectors_stay_blocks(monkeypatch, params, n_shards):
         assert_allclose(getattr(found, name), getattr(tagger, name), atol=1e-4)
 
 
-def test_many_vectors_have_no_start(monkeypatch):
+@pytest.mark.parametrize("params", [{}, compiled({"order": 2}), {"l1": 0.3}], ids=str)
+def test_many_vectors_have_no_start(monkeypatch, params):
     batch, y = words_and_vectors()
     monkeypatch.setattr("skstruct.learning.lbfgs.MANY_TOKENS", 10)
-    for params in ({}, {"order": 2}, {"l1": 0.3}):
-        tagger = CRFTagger(tol=1e-8, max_iter=500, **params)
-        found = learn_from_shards(tagger, cut(batch, y, 2))
-        last = tagger.fit(batch, y).history_["objective"][-1]
-        assert_allclose(found.history_["objective"][-1], last, rtol=1e-6)
+    tagger = CRFTagger(tol=1e-8, max_iter=500, **params)
+    found = learn_from_shards(tagger, cut(batch, y, 2))
+    last = tagger.fit(batch, y).history_["objective"][-1]
+    assert_allclose(found.history_["objective"][-1], last, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.learners import RERANKERS, TAGGERS, labelled_sequences
 from helpers.learnt import learnt_by
+from helpers.marks import compiled
 from numpy.testing import assert_array_equal
 
 from skstruct import CRFTagger, SequenceBatch, SequenceUnion, SequenceVectorizer
@@ -69,10 +70,9 @@ def plain_batch(matrix):
     return SequenceBatch.from_lengths(matrix, LENGTHS)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("SGD", "MIRA", "AROW")]
-
-
-@pytest.mark.parametrize("name", ["CRF", "perceptron", "SAPO", *SLOW])
+@pytest.mark.parametrize(
+    "name", ["CRF", "perceptron", *map(compiled, ("SGD", "MIRA", "SAPO", "AROW"))]
+)
 def test_features_of_transitions(name):
     _, X = matrices()
     expected, found = (

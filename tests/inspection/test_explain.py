@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.learners import TAGGERS, labelled_sequences
+from helpers.marks import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -35,6 +36,9 @@ from skstruct.inspection import (
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+each_order = pytest.mark.parametrize("order", [1, compiled(2)])
 
 
 @pytest.fixture(params=TAGGERS)
@@ -123,8 +127,9 @@ def test_names_and_labels_of_the_rows(fitted):
 # ---------------------------------------------------------------------------- labels of one token
 
 
-@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.integers(1, 2))
-def test_alternatives_against_enumeration(seed, length, constrained, order):
+@each_order
+@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
+def test_alternatives_against_enumeration(order, seed, length, constrained):
     tagger, batch = random_tagger(seed, length, constrained=constrained, order=order)
     scores = {path: path_score(tagger, batch, path) for path in product(range(3), repeat=length)}
     for t in range(length):
@@ -143,8 +148,9 @@ def test_alternatives_against_enumeration(seed, length, constrained, order):
             assert path_score(tagger, batch, tuple(row.labelling)) == pytest.approx(row.score)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 2))
-def test_alternatives_are_those_of_decoding_with_a_known_label(seed, length, order):
+@each_order
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_alternatives_are_those_of_decoding_with_a_known_label(order, seed, length):
     """To the last label where scores are equal: weights are small integers."""
     tagger, batch = random_tagger(seed, length, order=order)
     for name in ("coef_", "transition_", "intercept_", "start_", "end_", "transition2_"):
@@ -173,8 +179,9 @@ def test_alternatives_among_many_labels():
         assert row.score == pytest.approx(best.score)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 2))
-def test_differences_add_up_to_the_margin(seed, length, order):
+@each_order
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_differences_add_up_to_the_margin(order, seed, length):
     tagger, batch = random_tagger(seed, length, order=order)
     for t in range(length):
         alternatives = label_alternatives(tagger, batch, token=t)
@@ -247,8 +254,9 @@ def fewest(tagger, batch, token):
     return None
 
 
-@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans(), st.integers(1, 2))
-def test_smallest_change_against_all_sets(seed, length, constrained, order):
+@each_order
+@given(st.integers(0, 10**6), st.integers(1, 3), st.booleans())
+def test_smallest_change_against_all_sets(order, seed, length, constrained):
     tagger, batch = random_tagger(seed, length, constrained=constrained, order=order)
     for t in range(length):
         change = smallest_label_change(tagger, batch, token=t)

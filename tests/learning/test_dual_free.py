@@ -373,6 +373,12 @@ def test_halves_have_no_sequence_in_common_and_about_the_same_work(order, seed):
     assert abs(lengths[first].sum() - lengths[second].sum()) <= heaviest
 
 
+@jit
+def write_state_scores(*arguments):
+    """From Python, `state_scores` would run as Python."""
+    state_scores(*arguments)
+
+
 @pytest.mark.parametrize("values", ["ones", "real"])
 @pytest.mark.parametrize("n_labels", [3, 11])
 @pytest.mark.parametrize("all_states", [False, True])
@@ -385,8 +391,7 @@ def test_scores_of_shrunk_weights(values, n_labels, all_states):
     vector = np.random.default_rng(0).normal(size=objective.size)
     found, wanted = np.empty((2, len(objective.labels), n_labels))
     n_rows = len(objective.labels)
-    kernel = jit(lambda *arguments: state_scores(*arguments))
-    kernel(features, vector, 0.7, n_labels, 0, n_rows, found)
+    write_state_scores(features, vector, 0.7, n_labels, 0, n_rows, found)
     weights = objective.unpack(np.sign(vector) * np.maximum(np.abs(vector) - 0.7, 0)).weights
     wanted[:] = np.concatenate(X) @ weights
     assert_allclose(found, wanted, atol=1e-12)
@@ -413,7 +418,8 @@ def test_values_of_zero_change_nothing(scale):
     # The same with all occurrences, in the order of decreasing widths.
     order = np.argsort(-layout.width, kind="stable")
     kept = np.tile(layout.place[order], len(values)), values[:, order].ravel()
-    objective.likelihood.features = FeaturePlaces(rows.indptr, *kept, *features[3:])
+    # A copy can be written to, as in a fit: for other types the objective would be compiled anew.
+    objective.likelihood.features = FeaturePlaces(rows.indptr.copy(), *kept, *features[3:])
     wanted = evaluate(objective, theta)
     assert found[0] == wanted[0]
     assert_array_equal(found[1], wanted[1])

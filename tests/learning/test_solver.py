@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.marks import compiled
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct import CRFTagger, SequenceBatch
@@ -34,6 +35,8 @@ ASKING = {
     "mini_length": {"mini_length": 2},
     "no_tol": {"tol": None},
 }
+# SGD is compiled for it.
+COMPILES = pytest.mark.slow
 X = SequenceBatch.from_lengths(np.eye(24)[:, :6] + np.eye(24, 6, -6), [3] * 8)
 Y = [[0, 1, i % 2] for i in range(8)]
 
@@ -61,7 +64,7 @@ def test_every_parameter_that_asks_for_an_ability_is_tried():
         assert not ability.is_asked_for(CRFTagger().get_params()[ability.parameter])
 
 
-@pytest.mark.parametrize("ability", ASKING)
+@pytest.mark.parametrize("ability", [compiled(a) if a == "order" else a for a in ASKING])
 def test_parameters_are_refused_or_obeyed(solver, ability):
     if ability in SOLVERS[solver].supports:
         chunks = [[("O", "S-X")[k] for k in labels] for labels in Y]
@@ -76,11 +79,15 @@ def test_parameters_are_refused_or_obeyed(solver, ability):
 @pytest.mark.parametrize(
     ("ability", "changes", "message"),
     [
-        ("partial_labels", {"y": [[0, None, 1], *Y[1:]]}, "Sequence 0, token 1"),
-        (
+        pytest.param(
+            *("partial_labels", {"y": [[0, None, 1], *Y[1:]]}, "Sequence 0, token 1"),
+            marks=COMPILES,
+        ),
+        pytest.param(
             "transition_features",
             {"X": SequenceBatch(X.X, X.offsets, transition_X=np.ones((24, 1)))},
             "transition features .* needs solver='lbfgs' or 'sgd'",
+            marks=COMPILES,
         ),
         (
             "validation_set",

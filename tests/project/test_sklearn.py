@@ -164,15 +164,26 @@ def expected_failures(estimator):
     [
         *EVERY_TAGGER,
         *OTHERS,
-        CRFTagger(solver="sgd"),
-        CRFTagger(solver="sag", tol=1e-15, max_iter=3000),
-        CRFTagger(solver="oeg"),
         CRFClassifier(),
         PerceptronClassifier(),
     ],
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
+    with global_seed():
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        CRFTagger(solver="sgd"),
+        CRFTagger(solver="sag", tol=1e-15, max_iter=3000),
+        CRFTagger(solver="oeg"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_estimator_checks_of_other_solvers(estimator, check):
     with global_seed():
         check(estimator)
 

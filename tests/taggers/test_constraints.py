@@ -18,6 +18,7 @@ from helpers.constraints import (
     scheme_data,
     with_weights,
 )
+from helpers.marks import compiled
 from helpers.objectives import crf_objective, training_set
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -674,10 +675,7 @@ def test_a_narrow_beam_alone_would_find_nothing():
     assert path_scores[0] == 0.0
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("mira", "sgd")]
-
-
-@pytest.mark.parametrize("name", ["perceptron", "sapo", "lbfgs", *SLOW])
+@pytest.mark.parametrize("name", ["perceptron", "lbfgs", *map(compiled, ("sapo", "mira", "sgd"))])
 def test_with_features_of_transitions(name):
     X, y, classes, possible = scheme_data()
     rng = np.random.default_rng(5)

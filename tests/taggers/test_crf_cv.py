@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.marks import compiled
 from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
@@ -107,7 +108,7 @@ def test_values_in_any_order(names, l2s):
     [
         {},
         {"fit_intercept": False, "all_possible_states": True, "all_possible_transitions": True},
-        {"order": 2},
+        compiled({"order": 2}),
         {"constraint": "IOB2"},
         {"label_cost": {"missed": 2.0}},
         {"min_freq": 2},

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.marks import compiled
 from helpers.taggers import assert_same_weights
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
@@ -353,7 +354,7 @@ def test_the_drop_in_scores_every_iteration(addresses, algorithm):
 SCORED = [
     PerceptronTagger(),
     PerceptronTagger(average=False, n_jobs=2),
-    PerceptronTagger(order=2),
+    compiled(PerceptronTagger(order=2)),
     MIRATagger(),
     AROWTagger(),
     SAPOTagger(l2=0.1, decay=0.95),

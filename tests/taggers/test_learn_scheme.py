@@ -6,6 +6,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import skops.io
+from helpers.marks import compiled
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -78,7 +79,11 @@ def stands_for(learnt, label, scheme, learn_scheme):
     return LETTERS[scheme][place] == label[0] and learnt[1:] == label[1:]
 
 
-@pytest.mark.parametrize("tagger", TAGGERS, ids=NAMES)
+@pytest.mark.parametrize(
+    "tagger",
+    [compiled(one) if one.get_params().get("order") == 2 else one for one in TAGGERS],
+    ids=NAMES,
+)
 @pytest.mark.parametrize(
     ("scheme", "learnt"), [("IOB2", "IOBES"), ("IOE2", "BILOU"), ("BILOU", "BMES")]
 )

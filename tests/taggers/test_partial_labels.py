@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 from helpers.constraints import allows, possible_labellings, random_possible, scheme_data
+from helpers.marks import compiled
 from helpers.objectives import crf_objective, evaluate, training_set
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -33,6 +34,9 @@ pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 WEIGHTS = ("coef_", "transition_", "intercept_", "start_", "end_")
 EVERY = {"all_possible_states": True, "all_possible_transitions": True}
+# SGD is compiled for labels that are not known.
+COMPILES = pytest.mark.slow
+each_solver = pytest.mark.parametrize("solver", ["lbfgs", compiled("sgd")])
 
 
 def hide(rng, y, share=0.5):
@@ -65,8 +69,9 @@ def everything(n_labels):
 # ----------------------------------------------------------------------------------- the objective
 
 
-@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.3, 0.8]), st.booleans())
-def test_value_and_gradient_are_those_of_the_list(seed, constrained, share, edges):
+@pytest.mark.parametrize("edges", [False, compiled(True)])
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 0.3, 0.8]))
+def test_value_and_gradient_are_those_of_the_list(edges, seed, constrained, share):
     rng = np.random.default_rng(seed)
     k, lengths = rng.integers(1, 5), rng.integers(1, 5, 4)
     possible = random_possible(rng, k) if constrained else everything(k)
@@ -231,7 +236,7 @@ def test_sequences_of_one_token_without_label_say_nothing():
     assert_allclose(tagger.coef_[1] - tagger.coef_[0], plain.coef_[0], atol=1e-3)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@each_solver
 def test_what_is_not_known_is_filled_in_by_its_neighbours(solver):
     """Only transitions tell the labels of every other token, of which none is labelled alike."""
     rng = np.random.default_rng(0)
@@ -284,6 +289,7 @@ def test_without_unknown_labels_nothing_changes(solver):
         assert_allclose(getattr(same, attribute), getattr(plain, attribute), atol=2e-2)
 
 
+@COMPILES
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
 def test_every_step_of_stochastic_descent_is_the_twins(seed, average, intercept, constrained):
     rng = np.random.default_rng(seed)
@@ -345,7 +351,7 @@ def mean_features(x, labels, weights, possible):
     return mean
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@each_solver
 def test_constraints_and_partial_labels_together(solver):
     X, y, classes, possible = scheme_data(n_sequences=60)
     rng = np.random.default_rng(0)
@@ -362,6 +368,7 @@ def test_constraints_and_partial_labels_together(solver):
         chain.fit([np.ones((2, 1)), np.ones((3, 1))], [["b", "a"], ["a", None, "b"]])
 
 
+@COMPILES
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_pieces_shards_and_early_stopping(average, early_stopping):
@@ -377,6 +384,7 @@ def test_pieces_shards_and_early_stopping(average, early_stopping):
         assert np.all((scores >= 0) & (scores <= 1))
 
 
+@COMPILES
 def test_pieces_without_labels_leave_the_weights_alone():
     X, y = [np.eye(4)], [[0, None, None, 1]]
     tagger = CRFTagger(
@@ -389,6 +397,7 @@ def test_pieces_without_labels_leave_the_weights_alone():
     assert_allclose(tagger.history_["loss"], 2 * np.log(2), rtol=0.3)
 
 
+@COMPILES
 def test_early_stopping_looks_at_labelled_tokens_only():
     """The held-out labels that are known can all be right."""
     rng = np.random.default_rng(0)
@@ -401,7 +410,8 @@ def test_early_stopping_looks_at_labelled_tokens_only():
     assert tagger.history_["validation_score"][-1] == 1.0
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", pytest.param("sgd", marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiles the objective for it
+@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
 def test_with_features_of_transitions(solver):
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 6, 30)
@@ -419,6 +429,7 @@ def test_with_features_of_transitions(solver):
         assert_allclose(value, tagger.history_["objective"][-1], rtol=1e-10)
 
 
+@COMPILES
 def test_partial_fit_learns_from_partial_labels():
     rng = np.random.default_rng(0)
     X, y = random_data(rng, 3, rng.integers(1, 6, 20))
@@ -430,7 +441,7 @@ def test_partial_fit_learns_from_partial_labels():
         assert_allclose(getattr(tagger, attribute), getattr(whole, attribute), atol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@each_solver
 def test_class_weights_are_means_over_the_labelled_tokens(solver):
     rng = np.random.default_rng(0)
     X, y = random_data(rng, 2, rng.integers(2, 6, 20))
@@ -447,7 +458,7 @@ def test_class_weights_are_means_over_the_labelled_tokens(solver):
 # -------------------------------------------------------------------------------------- the border
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@each_solver
 def test_every_form_of_y_will_do(solver):
     rng = np.random.default_rng(0)
     grid = rng.normal(size=(8, 4, 3))
@@ -472,7 +483,7 @@ def test_no_label_at_all_is_an_error(solver, y):
         CRFTagger(solver=solver).fit(X, y)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@each_solver
 @pytest.mark.filterwarnings("error")
 def test_one_class(solver):
     X, y = [np.ones((2, 2)), np.ones((3, 2))], [["A", None], [None] * 3]

@@ -38,7 +38,14 @@ def learner(request):
     return clone(request.param).set_params(random_state=0)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["chains", "features of transitions"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(False, id="chains"),
+        # Each learner is compiled for them.
+        pytest.param(True, id="features of transitions", marks=pytest.mark.slow),
+    ],
+)
 def data(request):
     """Portions of sequences, each of which has some of many features."""
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.learners import RERANKERS, TAGGERS, groups_of_candidates, labelled_sequences
 from helpers.learnt import learnt_by
+from helpers.marks import compiled
 
 from skstruct import SDCACRF, CRFTagger, PerceptronTagger, SequenceBatch, VRDAReranker
 
@@ -81,7 +82,7 @@ def test_partial_fit(name, task):
     assert learnt_by(one) == learnt_by(other)
 
 
-@pytest.mark.parametrize("name", ["CRF", "SDCA", "perceptron"])
+@pytest.mark.parametrize("name", ["CRF", compiled("SDCA"), "perceptron"])
 def test_labels_without_a_weight_need_not_be_known(name, task):
     (X, y, weight), (all_X, all_y, all_weight) = task
     one, other = (LEARNERS[name]().set_params(warm_start=True) for _ in range(2))
@@ -100,9 +101,7 @@ def batches(dense, transitions, lengths):
     return SequenceBatch.from_lengths(X, lengths, transition_X=Z if transitions else None)
 
 
-@pytest.mark.parametrize(
-    "name", ["CRF", "perceptron", "SAPO", pytest.param("SGD", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["CRF", "perceptron", compiled("SAPO"), compiled("SGD")])
 @pytest.mark.parametrize("dense", [True, False])
 def test_batches_with_features_of_transitions(name, dense):
     lengths = [3, 2, 0, 4, 1, 3, 2, 4, 3, 2]
@@ -138,7 +137,7 @@ def test_validation_sets(name, task):
     assert learnt_by(TAGGERS[name]().fit(X, y, **validation)) == learnt_by(expected)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@pytest.mark.parametrize("solver", ["lbfgs", compiled("sgd")])
 def test_sequences_without_a_label_are_as_if_they_were_not_there(solver):
     """All labellings agree with what is known of them: they have no weight."""
     X, y = labelled_sequences(12)

@@ -11,6 +11,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.optimize
+from helpers.marks import compiled
 from helpers.objectives import learnable_data, training_set
 from helpers.taggers import assert_same_weights
 from hypothesis import given
@@ -30,7 +31,7 @@ from skstruct.learning.sdca import CRFDual
 from skstruct.learning.solver import Model
 from skstruct.utils.parallel import range_runner
 
-SCHEMES = ["gap", "uniform", "importance", "gap_importance", "max"]
+SCHEMES = ["gap", "uniform", "importance", "gap_importance", compiled("max")]
 TOKEN_CASES = [[3, 1, 4, 2], [1, 1, 1], [5]]
 
 

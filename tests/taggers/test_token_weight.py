@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from helpers.learners import TAGGERS, labelled_sequences
 from helpers.learnt import learnt_by
+from helpers.marks import compiled
 from helpers.taggers import object_array, visiting_orders
 from numpy.testing import assert_allclose
 from sklearn import config_context
@@ -130,7 +131,7 @@ def multipliers(tagger, plain, missing, cost):
 CASES = [
     (PerceptronTagger(average=False), False),
     (PerceptronTagger(), False),
-    (PerceptronTagger(order=2), False),
+    pytest.param(PerceptronTagger(order=2), False, marks=pytest.mark.slow),  # compiles for it
     (PerceptronTagger(average=False), True),
     (MIRATagger(average=False), False),
     (MIRATagger(n_best=3, C=0.5), False),
@@ -154,6 +155,7 @@ def test_changes_are_the_twins(tagger, with_transitions):
         assert_allclose(getattr(tagger, name).ravel(), part, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow  # compiles each learner for them
 @pytest.mark.parametrize("name", LEARNERS)
 def test_many_labels(name, monkeypatch):
     """Large label sets list their transitions, and learn the same."""
@@ -189,7 +191,9 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    "option", [compiled(name) if name == "second order" else name for name in OPTIONS]
+)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_equal_weights_are_those_of_the_sequence(name, option):
     X, y = labelled_sequences(24)
@@ -203,7 +207,9 @@ def test_equal_weights_are_those_of_the_sequence(name, option):
     assert learnt_by(one.fit(X, y, of_tokens)) == learnt_by(other.fit(X, y, of_sequences))
 
 
-@pytest.mark.parametrize("options", [{}, {"order": 2}, {"average": False, "structure_alpha": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, compiled({"order": 2}), {"average": False, "structure_alpha": 2}]
+)
 def test_labels_of_tokens_without_a_weight_are_not_learnt(options):
     batch, y, weights = task(5, n_sequences=30)
     others = [
