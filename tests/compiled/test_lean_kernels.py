@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from helpers.kernels import all_kernels
+from helpers.marks import compiled
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.types import Array, BaseTuple
 
@@ -22,7 +23,6 @@ from skstruct import (
 LEARNERS = [
     CRFTagger(max_iter=3, tol=1),
     CRFTagger(max_iter=3, tol=1, constraint="IOB2"),
-    CRFTagger(max_iter=3, tol=1, constraint="IOB2", order=2),
     CRFTagger(solver="sgd", max_iter=2, tol=None, random_state=0),
     CRFTagger(solver="sag", max_iter=2, tol=1, random_state=0),
     CRFTagger(solver="oeg", max_iter=2, tol=1, random_state=0),
@@ -30,8 +30,11 @@ LEARNERS = [
     PerceptronTagger(max_iter=2, tol=None, random_state=0),
     MIRATagger(n_best=3, max_iter=2, tol=None, random_state=0),
     AROWTagger(max_iter=2, tol=None, random_state=0),
-    AROWTagger(order=2, max_iter=2, tol=None, random_state=0),
     SAPOTagger(n_best=3, search="beam", max_iter=2, tol=None, random_state=0),
+]
+SECOND_ORDER = [
+    CRFTagger(max_iter=3, tol=1, constraint="IOB2", order=2),
+    AROWTagger(order=2, max_iter=2, tol=None, random_state=0),
 ]
 
 
@@ -71,7 +74,9 @@ def work(learner, n_labels):
         tagger.predict_proba(batch)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: repr(learner)[:60])
+@pytest.mark.parametrize(
+    "learner", [*LEARNERS, *map(compiled, SECOND_ORDER)], ids=lambda learner: repr(learner)[:60]
+)
 @pytest.mark.parametrize("n_labels", [3, 13])
 def test_nothing_is_left_allocated(learner, n_labels):
     work(learner, n_labels)
@@ -81,12 +86,15 @@ def test_nothing_is_left_allocated(learner, n_labels):
     assert n_alive() == before
 
 
-def test_lean_kernels_return_no_arrays():
+@pytest.mark.parametrize(
+    "learners", [LEARNERS, compiled(SECOND_ORDER)], ids=["first order", "second order"]
+)
+def test_lean_kernels_return_no_arrays(learners):
     def holds_an_array(kind):
         parts = kind.types if isinstance(kind, BaseTuple) else [kind]
         return any(isinstance(part, Array) for part in parts)
 
-    for learner in LEARNERS:
+    for learner in learners:
         work(learner, 3)
     returned = {
         (kernel.__name__, overload.signature.return_type)

@@ -92,6 +92,7 @@ def test_contributions_add_up_to_the_score(tagger):
         assert_allclose(default["contribution"].sum(), found[0].score, atol=1e-9)
 
 
+@pytest.mark.slow  # compiles the search for them
 def test_transition_features_contribute():
     rng = np.random.default_rng(0)
     X = SequenceBatch(rng.normal(size=(12, 3)), [0, 4, 8, 12], transition_X=rng.random((12, 2)))
