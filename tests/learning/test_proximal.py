@@ -166,7 +166,7 @@ def test_logistic_regression(C, l1_ratio):
     assert_allclose(point.value, nll + penalty / C, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("c1", "c2"), [(0.5, 0.0), (0.2, 0.1)])
+@pytest.mark.parametrize(("c1", "c2"), [pytest.param(0.5, 0.0, marks=pytest.mark.slow), (0.2, 0.1)])
 def test_crfsuite(addresses, tmp_path, c1, c2):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     X, y = addresses[0][:80], addresses[1][:80]

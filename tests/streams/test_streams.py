@@ -35,19 +35,15 @@ from skstruct.streams import fit_stream, iter_batches
 from skstruct.taggers.prediction import LEARNT
 from skstruct.utils import memory
 
-LEARNERS = [
-    PerceptronTagger(),
-    PerceptronTagger(average=False),
-    MIRATagger(),
-    AROWTagger(),
-    SAPOTagger(l2=0.1),
-    CRFTagger(solver="sgd", l2=0.1),
-]
+# What a stream keeps of a learner on its way: sums of weights, variances, a scale.
+LEARNERS = [PerceptronTagger(), AROWTagger(), CRFTagger(solver="sgd", l2=0.1)]
+OTHERS = [PerceptronTagger(average=False), MIRATagger(), SAPOTagger(l2=0.1)]
+SLOW = [pytest.param(learner, marks=pytest.mark.slow) for learner in OTHERS]
 CLASSES = ["B-X", "I-X", "O"]
 VECTORIZER = HashingTemplateVectorizer(["U0:%x[0,0]", "U1:%x[-1,0]"], n_features=64)
 
 
-@pytest.fixture(params=LEARNERS, ids=lambda learner: repr(learner).replace(" ", ""))
+@pytest.fixture(params=[*LEARNERS, *SLOW], ids=lambda learner: repr(learner).replace(" ", ""))
 def learner(request):
     return clone(request.param).set_params(random_state=0)
 

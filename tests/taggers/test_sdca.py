@@ -434,7 +434,7 @@ def test_all_schemes_reach_the_optimum(small, scheme, sample_weight):
     assert tagger.relative_duality_gap_ <= 1e-12
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, pytest.param(30.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("l2", [1.0, 1e4])
 def test_scale_of_features_and_penalty(l2, scale):
     X, y = learnable_data(np.random.default_rng(0).integers(1, 4, 40).tolist())
