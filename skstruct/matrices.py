@@ -141,7 +141,7 @@ def _check_bounds(starts, ends, X, name, place):
     if wrong.any():
         i = int(wrong.argmax())
         goes = f"{name}.indptr goes from {starts[i]} to {ends[i]}, but there are {n} entries"
-        raise _misfit(goes, place(i))
+        raise _misfit(goes, place(i))  # DataError, which is a ValueError
 
 
 def _check_inside(numbers, size, unit, place):
@@ -153,7 +153,7 @@ def _check_inside(numbers, size, unit, place):
     if len(numbers) and int(unsigned.max()) >= least:
         i = int((unsigned >= least).argmax())
         wrong = f"{unit} {numbers[i]} is not one of the {size}, which are numbered from 0"
-        raise _misfit(wrong, place(i))
+        raise _misfit(wrong, place(i))  # DataError, which is a ValueError
 
 
 def check_lengths(X, n_major, name):
