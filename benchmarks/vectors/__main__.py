@@ -8,8 +8,8 @@
 Vectors are the static table of the package wordllama: means of the pieces of a word, of unit
 length. Install it with `pip install wordllama tokenizers safetensors`. Hidden states are those of
 `benchmarks.common.states`, measured where its packages are installed. A quick run draws vectors at
-random. `--only` measures one part. Finished runs with hidden states are kept in
-``benchmarks/results``, and are not made again; `--write` makes their tables without making runs.
+random. `--only` measures one part. "states" scores all kinds of vectors; its finished runs are kept
+in ``benchmarks/results``, and are not made again; `--write` makes its tables without making runs.
 
 Fits take turns in one process, and a figure is a ratio of seconds of the processor, so that other
 programs on the machine disturb it little. Memory is the peak of a process of its own.
@@ -28,7 +28,7 @@ from benchmarks.common.states import PACKAGE, encode
 from benchmarks.vectors import states
 from benchmarks.vectors.data import random_vectors, read, static_vectors
 from benchmarks.vectors.network import GAPS, measure_network
-from benchmarks.vectors.scores import SCALES, measure_scale, measure_scores
+from benchmarks.vectors.scores import SCALES, measure_scale
 from benchmarks.vectors.speed import (
     measure_dense,
     measure_fits,
@@ -40,7 +40,7 @@ from skstruct import VectorScaler
 
 NAME, CHILD = "vectors", "vectors.__main__"
 CORPORA = ("conll2000", "ud-english-ewt", "jnlpba")
-PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "scores", "states", "torch")
+PARTS = ("fits", "dense", "memory", "crfsuite", "sentence", "scale", "states", "torch")
 # Sentences that a network learns from, and the most seconds that one of its runs takes.
 N_NETWORK, NETWORK_SECONDS = 1500, 40
 
@@ -81,7 +81,7 @@ def write_speed(report, arguments, vectors_for, corpus):
 
 
 def make_states(report, arguments):
-    """Make the runs with hidden states and with vectors of own text, and write their tables."""
+    """Make the runs that score vectors, and write their tables."""
     quick = arguments.quick
     rows = states.choose_rows(quick, arguments.corpora, arguments.shares)
     with results_folder(NAME, arguments) as folder:
@@ -111,10 +111,10 @@ def main():
     parser = make_parser(__doc__, repeat=3)
     parser.add_argument("--only", choices=PARTS, help="measure one part")
     parser.add_argument("--system", help="one fit in this process")
-    parser.add_argument("--corpora", nargs="+", help="for scale, scores and states")
+    parser.add_argument("--corpora", nargs="+", help="for scale and states")
     parser.add_argument("--shares", nargs="+", type=float, help="of the training sentences")
     parser.add_argument("--results", type=Path, help="folder of the finished runs")
-    parser.add_argument("--write", action="store_true", help="make no runs with hidden states")
+    parser.add_argument("--write", action="store_true", help="make no runs that score vectors")
     arguments = parse(parser)
     quick = arguments.quick
     corpus, vectors_for = ("conll2000", static_vectors)
@@ -134,10 +134,6 @@ def main():
             rows = [measure_scale(name, share, vectors_for) for name in corpora for share in shares]
             head = ["corpus, share", *(f"{size:g}" for size in SCALES), "best"]
             report.write("scale", table(head, rows), machine())
-        if "scores" in wanted:
-            rows = [measure_scores(name, s, vectors_for) for name in corpora for s in shares]
-            head = ["corpus, share", "words", "vectors", "both", "both, statistics", "spans"]
-            report.write("scores", table(head, rows), machine())
         if "states" in wanted:
             make_states(report, arguments)
         packages = ("torch", "torchcrf", *(() if quick else (PACKAGE,)))

@@ -1,12 +1,9 @@
-"""F1 with static vectors, and by their scale."""
-
-import warnings
+"""F1 by the scale of static vectors."""
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
 
-from benchmarks.vectors.data import both, fitted, lookup, read, share_of, words_of
-from skstruct import CRFTagger, SequenceBatch, SpanTaggerCV, WordVectorizer
+from benchmarks.vectors.data import fitted, lookup, read, share_of, words_of
+from skstruct import CRFTagger, SequenceBatch, WordVectorizer
 from skstruct.metrics import chunk_f1_score, token_accuracy_score
 
 # Mean squared lengths that are tried for vectors at three offsets.
@@ -36,32 +33,3 @@ def measure_scale(name, share, vectors_for):
         found.append(100 * scorer_of(name)(held[1], tagger.predict(held_X)))
     best = SCALES[int(np.argmax(found))]
     return [f"{name or 'addresses'}, {share:.0%}", *(f"{score:.2f}" for score in found), best]
-
-
-def measure_scores(name, share, vectors_for):
-    """Row of scores on the test set, by what goes in."""
-    X, y = share_of(read(name, "train"), share)[0]
-    X_test, y_test = read(name, "test")
-    vectors = vectors_for(words_of(X, X_test))
-    score = scorer_of(name)
-    models = {
-        "words": WordVectorizer(),
-        "vectors": lookup(vectors),
-        "both": both(vectors),
-        "both, statistics": both(vectors, label_statistics=True),
-    }
-    row = []
-    for features in models.values():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = make_pipeline(features, CRFTagger()).fit(X, y)
-            row.append(f"{100 * score(y_test, model.predict(X_test)):.2f}")
-    if score is chunk_f1_score:
-        features = both(vectors, label_statistics=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tagger = SpanTaggerCV(CRFTagger()).fit(features.fit_transform(X, y), y)
-        row.append(f"{100 * score(y_test, tagger.predict(features.transform(X_test))):.2f}")
-    else:
-        row.append("")
-    return [f"{name or 'addresses'}, {share:.0%}", *row]

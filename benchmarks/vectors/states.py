@@ -1,4 +1,4 @@
-"""F1 with hidden states of a small transformer, and with vectors from text of one's own.
+"""F1 with hidden states, with static vectors, and with vectors from text of one's own.
 
 Finished runs are kept in ``benchmarks/results/vectors``, and so are the states of sentences.
 """
@@ -20,7 +20,14 @@ from benchmarks.common.report import corrected, machine, table
 from benchmarks.common.runs import Records, read_runs
 from benchmarks.common.significance import compare_seeds
 from benchmarks.common.states import encode
-from benchmarks.vectors.data import OFFSETS, share_of
+from benchmarks.vectors.data import (
+    OFFSETS,
+    lookup,
+    random_vectors,
+    share_of,
+    static_vectors,
+    words_of,
+)
 from benchmarks.what_goes_in import as_words, machines, score
 from benchmarks.which_tagger.child import pack_mistakes, unpack_mistakes
 from benchmarks.which_tagger.corpora import ACCURACY, CORPORA, QUICK_CORPORA
@@ -50,6 +57,13 @@ STEPS = {
         "and statistics": "words and states",
         SPANS: "and statistics",
     },
+    "static": {
+        "words": None,
+        "vectors": "words",
+        "words and vectors": "words",
+        "and statistics": "words and vectors",
+        SPANS: "and statistics",
+    },
     "own_text": {
         "words": None,
         "words and clusters": "words",
@@ -66,9 +80,14 @@ SHARES = {
         "ud-english-ewt": (0.05, 0.2, 1.0),
         "jnlpba": (0.05, 0.2),
     },
-    "own_text": {"conll2002-esp": (0.05, 0.2), "conll2002-ned": (0.05, 0.2)},
+    "own_text": {"conll2002-esp": (0.05, 0.2, 1.0), "conll2002-ned": (0.05, 0.2, 1.0)},
 }
-QUICK_SHARES = {"states": {"addresses": (0.5, 1.0)}, "own_text": {"addresses": (0.5,)}}
+SHARES["static"] = SHARES["states"]
+QUICK_SHARES = {
+    "states": {"addresses": (0.5, 1.0)},
+    "static": {"addresses": (0.5,)},
+    "own_text": {"addresses": (0.5,)},
+}
 
 
 class Row(NamedTuple):
@@ -141,7 +160,7 @@ def make(step, vectors, clusters=None):
         return make_pipeline(WordVectorizer(), CRFTagger())
     if step == "words and clusters":
         return make_pipeline(WordVectorizer(clusters=clusters), CRFTagger())
-    if step == "states":
+    if step in ("states", "vectors"):
         return make_pipeline(vectors, CRFTagger())
     if step == "the same, SAPO":
         return beside_words(vectors, SAPOTagger(random_state=0))
@@ -174,6 +193,10 @@ def vectors_for(row, folder, quick):
         found = own_clusters(row.corpus, quick)
         vectors = EmbeddingVectorizer(found.vectors_, offsets=OFFSETS, normalize=str.lower)
         return vectors, found.clusters_
+    if row.table == "static":
+        parts = read_words(row.corpus, quick).values()
+        make_vectors = random_vectors if quick else static_vectors
+        return lookup(make_vectors(words_of(*(X for X, _ in parts)))), None
     if quick:
         states = FunctionTransformer(random_states)
     else:
