@@ -21,11 +21,11 @@ class Comparison(NamedTuple):
     smallest: float
 
 
-def compare(y_true, y_pred, y_other, measure, groups=None):
+def compare(y_true, y_pred, y_other, measure, groups=None, n_resamples=N_RESAMPLES):
     """Test a difference; `groups` are those of the sequences, such as speakers."""
     n_units = len(y_true) if groups is None else len(np.unique(groups))
     few = n_units <= MOST_ENUMERATED.bit_length() - 1
-    n_resamples = n_swaps(MOST_ENUMERATED if few else N_RESAMPLES)
+    n_resamples = n_swaps(MOST_ENUMERATED if few else n_resamples)
     test = paired_permutation_test(
         y_true,
         y_pred,
@@ -39,7 +39,7 @@ def compare(y_true, y_pred, y_other, measure, groups=None):
     return Comparison(test.difference, test.pvalue, smallest)
 
 
-def compare_seeds(y_true, runs, others, measure, groups=None, *, paired=False):
+def compare_seeds(y_true, runs, others, measure, groups=None, *, paired=False, **options):
     """Test the difference of two systems with seeds, given with the labels by each seed.
 
     It has to show with each pair of seeds: p is the largest of theirs, and 1 where they disagree
@@ -48,7 +48,7 @@ def compare_seeds(y_true, runs, others, measure, groups=None, *, paired=False):
     that swaps sentences with all their seeds takes what seeds do for a difference.
     """
     pairs = zip(runs, others, strict=True) if paired else product(runs, others)
-    tests = [compare(y_true, *pair, measure, groups) for pair in pairs]
+    tests = [compare(y_true, *pair, measure, groups, **options) for pair in pairs]
     differences = np.array([test.difference for test in tests])
     agree = (differences > 0).all() or (differences < 0).all()
     p = max(test.p for test in tests) if agree else 1.0

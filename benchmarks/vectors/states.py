@@ -45,6 +45,8 @@ from skstruct import (
 from skstruct.metrics import chunk_f1_score, token_accuracy_score
 
 N_DRAWS = 3
+# Swaps of a test, of which this page has hundreds.
+N_SWAPS = 1999
 SOFTMAX, SPANS = "softmax of states", "and spans"
 # Steps of each table, each with the one that it is compared with.
 STEPS = {
@@ -280,7 +282,8 @@ def test_steps(rows, quick):
         for step, other in row.steps.items():
             if other is not None:
                 sides = y_test, labels[step], labels[other]
-                found = compare_seeds(*sides, CORPORA[row.corpus].measure, paired=True)
+                options = {"paired": True, "n_resamples": N_SWAPS}
+                found = compare_seeds(*sides, CORPORA[row.corpus].measure, **options)
                 tests[row, step] = found.p
     return corrected(tests)
 
