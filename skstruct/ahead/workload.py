@@ -44,7 +44,6 @@ FITS_OF_CRF = [
 ]
 FITS_OF_SDCA = [
     {"sampling": "importance"},
-    {"sampling": "max"},
     # In single and in double precision.
     {"warm_start": True},
     {"warm_start": True, "tol": 1e-12},

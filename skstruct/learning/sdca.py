@@ -286,7 +286,7 @@ class CRFDual(SequenceLearner):
             # Only ratios count, and products must not overflow.
             smoothness /= max(smoothness.max() / _MOST_SMOOTH, 1.0)
         adaptive = "gap" in scheme or scheme == "max"
-        factor = weight * smoothness if "gap" in scheme else weight
+        factor = weight * smoothness
         largest = scheme == "max"
         priority = factor * self._dual.gap if adaptive else smoothness
         return Sampling(
