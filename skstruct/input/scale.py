@@ -90,8 +90,7 @@ def check_finite_blocks(placed, offsets):
 
 def _wrong_value(start, block, entry, offsets, names):
     """Error about an entry of the values of a block, which is not finite, or too large."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = float(block.values().ravel()[entry]) * float(block.factor)
+    value = float(block.values().ravel()[entry]) * block.factor
     row, column = block.place_of(entry)
     fact = "input contains NaN or infinity where finite numbers are required"
     if np.isfinite(value):

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.marks import compiled
 from numba.core.registry import CPUDispatcher
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -66,11 +67,6 @@ def looked_up_block(n_rows, dtype=np.float64, seed=0):
 
 
 KINDS = [dense_block, looked_up_block]
-
-
-def compiled(what):
-    """Parameter of a test whose kernels take longer to compile than a quick test may."""
-    return pytest.param(what, marks=pytest.mark.slow)
 
 
 def make_batch(lengths=(4, 0, 3, 1, 5) * 6, kinds=KINDS, dtype=np.float64, words=True):
