@@ -78,10 +78,6 @@ class DenseBlock(Block):
         """Size of the matrix."""
         return self.matrix.size
 
-    def sum_of_squares(self):
-        """Sum of all squares."""
-        return self.factor**2 * float(np.einsum("ij,ij->", *[self.matrix] * 2, dtype=np.float64))
-
     def add_scores(self, weights, out, run, *, precise=True):
         """A product."""
         add_product(self.matrix, weights, self.factor, out, run, precise)

@@ -104,12 +104,6 @@ class LookedUpBlock(Block):
         """Size of the matrix but for zeros."""
         return self.n_vectors * self.table.shape[1]
 
-    def sum_of_squares(self):
-        """Squares of the table, as often as they occur."""
-        times = np.bincount(self.numbers.ravel() + 1, minlength=len(self.table) + 1)[1:]
-        squares = np.einsum("ij,ij->i", *[self.table] * 2, dtype=np.float64)
-        return self.factor**2 * float(squares @ times)
-
     def add_scores(self, weights, out, run, *, precise=True):
         """One product with the table, whose rows are gathered."""
         products = np.zeros((len(self.table), self.numbers.shape[1] * weights.shape[1]))

@@ -103,9 +103,16 @@ class Block(ABC):
     def n_vectors(self):
         """Number of vectors that tokens have: of dense blocks one each."""
 
-    @abstractmethod
+    def squares(self):
+        """Squared norm of the values of each token."""
+        values = self.values()
+        of_rows = np.einsum("ij,ij->i", values, values, dtype=np.float64)
+        # The last place stands for -1.
+        return self.factor**2 * np.append(of_rows, 0.0)[self.row_numbers()].sum(axis=1)
+
     def sum_of_squares(self):
         """Sum of the squares of the values of all tokens."""
+        return float(self.squares().sum())
 
     def may_be_single(self):
         """True if products in single precision neither overflow nor vanish."""

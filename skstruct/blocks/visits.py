@@ -35,7 +35,7 @@ class Vectors(NamedTuple):
     numbers: np.ndarray  # (n_rows, n_places) int32, row of the place's table; -1 for zeros
     places: np.ndarray  # (n_places, 3): is in double precision, start of its table, n_dimensions
     factors: np.ndarray  # (n_places,), of the values
-    columns: np.ndarray  # (n_columns,) int32, the features that the columns are
+    columns: np.ndarray  # (n_columns,) int32, the features that the columns are, or their places
 
 
 class Window(NamedTuple):
@@ -70,22 +70,39 @@ class VisitTransitionRows(NamedTuple):
 
 
 def vectors_of(rows):
-    """Vectors of `Rows`, `TransitionRows` or `BlockRows`, with tables that are shared if possible.
+    """Vectors of `Rows`, `TransitionRows` or `BlockRows`, as `vectors_of_blocks` makes them."""
+    return vectors_of_blocks(rows.placed, len(rows.sets()[0].indptr) - 1)
+
+
+def vectors_of_blocks(placed, n_rows, stride=1):
+    """Vectors of some blocks, with tables that are shared if possible.
 
     Only where several blocks are of the same type, their tables are copied, one after the other.
+
+    Parameters
+    ----------
+    placed : sequence of (int, Block)
+        Place of the first column of each block, and the block.
+    n_rows : int
+        Number of tokens.
+    stride : int, default=1
+        Distance of the places of neighbouring columns.
+
+    Returns
+    -------
+    vectors : Vectors
     """
-    n_rows = len(rows.sets()[0].indptr) - 1
     values = {np.dtype(np.float32): [], np.dtype(np.float64): []}
     sizes = dict.fromkeys(values, 0)
     numbers, columns, places, factors = [np.empty((n_rows, 0), np.int32)], [], [], []
-    for start, block in rows.placed:
+    for start, block in placed:
         block.check()
         table, of_rows = np.ascontiguousarray(block.values()), block.row_numbers()
         place = (table.dtype == np.float64, sizes[table.dtype], table.shape[1])
         places += [place] * of_rows.shape[1]
         factors += [block.factor] * of_rows.shape[1]
         numbers.append(of_rows)
-        columns.append(np.arange(start, start + block.n_columns, dtype=np.int32))
+        columns.append(np.arange(block.n_columns, dtype=np.int32) * np.int32(stride) + np.int32(start))
         values[table.dtype].append(table.reshape(-1))
         sizes[table.dtype] += table.size
     single, double = (
@@ -149,14 +166,14 @@ def new_window(vectors, length, n_labels):
 
 
 @inner_lean_jit
-def load_vectors(vectors, first, last, window):
-    """Write the vectors of the rows ``first:last`` into the window."""
+def load_vectors(vectors, first, last, values):
+    """Write the vectors of the rows ``first:last`` into a matrix, in its precision."""
     for t in range(first, last):
         column = 0
         for p in range(vectors.numbers.shape[1]):
             number, size = vectors.numbers[t, p], vectors.places[p, 2]
             start, factor = vectors.places[p, 1] + number * size, vectors.factors[p]
-            part = window.values[t - first, column : column + size]
+            part = values[t - first, column : column + size]
             if number < 0:
                 for f in range(part.shape[0]):
                     part[f] = 0.0
@@ -208,7 +225,7 @@ def visit_scores(rows, vectors, first, last, chain, window, out):
     """Write the scores of the rows ``first:last``, one sequence, and its vectors to the window."""
     sequence_scores(rows, first, last, chain, out)
     if vectors.columns.shape[0] > 0:
-        load_vectors(vectors, first, last, window)
+        load_vectors(vectors, first, last, window.values)
         add_vector_scores(vectors, window, last - first, chain.weights, out)
 
 
@@ -248,3 +265,48 @@ def add_sums(vectors, window, factor, weights):
         row, sums = weights[vectors.columns[f]], window.sums[f]
         for j in range(row.shape[0]):
             row[j] += factor * sums[j]
+
+
+
+# In single precision, by BLAS, for learners that come near the minimum and leave the rest to others
+
+
+class Panel(NamedTuple):
+    """Workspace in single precision; rows of labels are filled up to whole blocks of lanes."""
+
+    values: np.ndarray  # (length, n_columns), the vectors of one sequence
+    of_labels: np.ndarray  # (length, width), numbers of their labels
+    weights: np.ndarray  # (n_columns, width)
+    sums: np.ndarray  # (n_columns, width)
+
+
+@inner_jit
+def new_panel(vectors, length, n_labels):
+    """Panel for sequences up to this length."""
+    n_columns, width = vectors.columns.shape[0], -(-n_labels // LANES) * LANES
+    return Panel(
+        np.empty((length, n_columns), np.float32),
+        np.zeros((length, width), np.float32),
+        np.zeros((n_columns, width), np.float32),
+        np.empty((n_columns, width), np.float32),
+    )
+
+
+@inner_jit
+def add_panel_scores(panel, length, out):
+    """Add the vectors in the panel, times its weights, to the scores of the first tokens."""
+    found = panel.of_labels[:length]
+    np.dot(panel.values[:length], panel.weights, found)
+    for t in range(length):
+        for j in range(out.shape[1]):
+            out[t, j] += found[t, j]
+
+
+@inner_jit
+def sum_panel(panel, length, difference):
+    """Write the vectors in the panel times the differences of labels into its sums."""
+    factors, n_labels = panel.of_labels[:length], difference.shape[1]
+    for t in range(length):
+        for j in range(factors.shape[1]):
+            factors[t, j] = difference[t, j] if j < n_labels else 0.0
+    np.dot(panel.values[:length].T, factors, panel.sums)

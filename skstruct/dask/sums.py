@@ -294,19 +294,18 @@ def evaluate(likelihood, theta, method, _):
 class _State(NamedTuple):
     """State of a shard after an epoch of ascent."""
 
-    memory: Memory  # None if it would be too large
+    memory: Memory  # None if there can be none
     positions: np.ndarray  # of its weights among all shards'
     change: _Change  # its proposal
 
 
 def remember(likelihood, positions, _):
-    """State of a shard before the first epoch of ascent, without memory if it has blocks."""
-    memory = None if likelihood.blocks else new_memory(likelihood)
-    return _State(memory, positions, None)
+    """State of a shard before the first epoch of ascent."""
+    return _State(new_memory(likelihood), positions, None)
 
 
 def has_memory(state, _):
-    """Return True unless a shard has no memory: it has blocks, or the memory would be too large."""
+    """Return True unless a shard can have no memory."""
     return state.memory is not None
 
 

@@ -396,7 +396,7 @@ def add_features(problem, a, b, difference, window, out):
             for j in range(n_labels):
                 out.intercept[j] += d[j]
     if window.sums.shape[0] > 0:
-        load_vectors(problem.vectors, a, b, window)
+        load_vectors(problem.vectors, a, b, window.values)
         sum_vectors(window, b - a, difference)
         add_sums(problem.vectors, window, 1.0, out.weights)
     if problem.fit_intercept:

@@ -544,7 +544,7 @@ def sample_scores(rows, sample, state, scores):
     length, n_labels = sample[1] - sample[0], chain.intercept.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
     if rows.vectors.columns.shape[0] > 0:
-        load_vectors(rows.vectors, sample[0], sample[1], rows.window)
+        load_vectors(rows.vectors, sample[0], sample[1], rows.window.values)
         add_vector_scores(rows.vectors, rows.window, length, chain.weights, scores)
     for j in range(n_labels):
         if sample[2]:

@@ -465,9 +465,7 @@ def _iterates(objective, start, run, settings):
 
     known, start = None, None if start is None else objective.pack(start)
     begins = l1 and start is None and has_many_tokens(objective)
-    if begins and objective.likelihood.blocks:
-        start = _sparse_start_without_blocks(objective, l1, run)
-    elif begins:
+    if begins:
         for point in proximal_points(objective, l1, run, stops, settings.max_iter):
             known = known if point.gradient is None else point
             yield point
@@ -477,18 +475,6 @@ def _iterates(objective, start, run, settings):
         # The start is the last point whose objective is known.
         next(iterates)
     yield from iterates
-
-
-def _sparse_start_without_blocks(objective, l1, run):
-    """Weights near the minimum in which those of blocks are zero; None if there are none.
-
-    From there a fit needs a quarter of the iterations.
-    """
-    others, found = objective.without_blocks(), None
-    if others.likelihood.n_occurrences > 0:
-        for point in proximal_points(others, l1, run):
-            found = found if point.gradient is None else point.x
-    return found
 
 
 def has_stalled(history, least_gain, period=10):

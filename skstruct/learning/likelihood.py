@@ -86,12 +86,6 @@ class Likelihood:
         model = vector.shape, vector.transition, self.partial, self.cost
         return Likelihood(self.features, self, *model, blocks=self.blocks)
 
-    def without_blocks(self):
-        """The same without blocks, for the same vectors."""
-        others = copy(self)
-        others.blocks, others._vectors, others._of_blocks = [], [], None
-        return others
-
     def with_scores(self, scores):
         """The same, where labels of tokens have further scores, (n_tokens, n_labels)."""
         others = copy(self)

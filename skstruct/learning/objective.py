@@ -94,16 +94,12 @@ class Objective:
         return self.likelihood.at_zero
 
     def new_memory(self):
-        """Memory of the sequences before an ascent; None if too large, or with blocks."""
-        return None if self.likelihood.blocks else new_memory(self.likelihood)
+        """Memory of the sequences before an ascent; None if there can be none."""
+        return new_memory(self.likelihood)
 
     def ascent(self, free, l2, l1, memory, run=None):
         """Dual-free coordinate ascent of this objective (`skstruct.learning.ascent`)."""
         return DualFreeAscent(self.likelihood, free, l2, l1, memory, run=run)
-
-    def without_blocks(self):
-        """Objective in which the weights of blocks count for nothing, for the same vectors."""
-        return Objective(self.likelihood.without_blocks(), self.vector, self.l2)
 
     def first_order(self):
         """Objective without the weights of triples."""

@@ -262,7 +262,7 @@ def conjugate_to(problem, distinct, state):
             difference.node[t, gold] -= 1.0
             if t > 0:
                 difference.transition[problem.labels[a + t - 1] * n_labels + gold] -= 1.0
-        load_vectors(problem.vectors, a, b, difference.window)
+        load_vectors(problem.vectors, a, b, difference.window.values)
         collect_features(problem, distinct, i, difference)
         weight = problem.sample_weight[i] / problem.l2
         add_difference(problem, distinct, i, difference, -weight, state.chain)

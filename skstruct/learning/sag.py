@@ -333,7 +333,7 @@ def sequence_gradient(problem, i, state, visit):
                 scores[t, j] += x * row[j]
     if problem.vectors.columns.shape[0] > 0:
         window = visit.gradient.window
-        load_vectors(problem.vectors, a, b, window)
+        load_vectors(problem.vectors, a, b, window.values)
         add_vector_scores(problem.vectors, window, b - a, chain.weights, scores)
     for t in range(b - a):
         for j in range(n_labels):

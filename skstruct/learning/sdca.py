@@ -418,7 +418,7 @@ def squared_radii(problem, distinct):
         radius = (b - a - 1.0) ** 2
         for u in range(n_distinct):
             radius += total[u] * total[u]
-        load_vectors(problem.vectors, a, b, window)
+        load_vectors(problem.vectors, a, b, window.values)
         for f in range(window.values.shape[1]):
             length = 0.0
             for t in range(b - a):

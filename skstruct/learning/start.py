@@ -26,8 +26,7 @@ def stochastic_start(objective, given=None, run=None):
 
     From there a batch method needs a third of the evaluations or fewer. The order of the
     sequences is random but fixed. Where triples need too much memory, they start from zero, and
-    the others near the minimum of the model without. So do blocks: a visit of one sequence cannot
-    multiply matrices.
+    the others near the minimum of the model without.
 
     Parameters
     ----------
@@ -41,15 +40,11 @@ def stochastic_start(objective, given=None, run=None):
     Returns
     -------
     theta : ndarray of shape (size,) or None
-        None if it would need too much memory, or its weights got too large; the given weights
-        themselves where they are near the minimum.
+        None if it would need too much memory, single precision is not enough, or its weights got
+        too large; the given weights themselves where they are near the minimum.
     """
     if given is not None and not objective.has_memory_here:
         return given
-    if objective.likelihood.blocks:
-        others = objective.without_blocks()
-        has_features = given is None and others.likelihood.n_occurrences > 0
-        return stochastic_start(others, run=run) if has_features else given
     memory, vector = objective.new_memory(), None
     if memory is not None and given is not None:
         vector = _begin_at(objective, given, memory, run)
