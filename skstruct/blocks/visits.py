@@ -14,10 +14,13 @@ from skstruct.chain.scores import Rows, sequence_scores
 from skstruct.compiled.jit import inner_jit, inner_lean_jit
 from skstruct.compiled.lanes import (
     LANES,
+    PANEL_ROWS,
     TOGETHER,
+    add_panel_outers,
     add_wide_outers,
     add_wide_products,
     sum_wide_rows,
+    write_panel_products,
 )
 from skstruct.compiled.rows import add_outer
 from skstruct.matrices import read_only
@@ -102,7 +105,9 @@ def vectors_of_blocks(placed, n_rows, stride=1):
         places += [place] * of_rows.shape[1]
         factors += [block.factor] * of_rows.shape[1]
         numbers.append(of_rows)
-        columns.append(np.arange(block.n_columns, dtype=np.int32) * np.int32(stride) + np.int32(start))
+        columns.append(
+            np.arange(block.n_columns, dtype=np.int32) * np.int32(stride) + np.int32(start)
+        )
         values[table.dtype].append(table.reshape(-1))
         sizes[table.dtype] += table.size
     single, double = (
@@ -267,46 +272,62 @@ def add_sums(vectors, window, factor, weights):
             row[j] += factor * sums[j]
 
 
-
-# In single precision, by BLAS, for learners that come near the minimum and leave the rest to others
+# In single precision
 
 
 class Panel(NamedTuple):
-    """Workspace in single precision; rows of labels are filled up to whole blocks of lanes."""
+    """Workspace: the vectors of one sequence, and weights, `LANES` labels at a time.
 
-    values: np.ndarray  # (length, n_columns), the vectors of one sequence
-    of_labels: np.ndarray  # (length, width), numbers of their labels
-    weights: np.ndarray  # (n_columns, width)
-    sums: np.ndarray  # (n_columns, width)
+    Learners have it that leave the last digits to others, or need none: it takes half the time of
+    a window.
+    """
+
+    values: np.ndarray  # (n_rows, n_columns), at least as many rows as tokens
+    of_labels: np.ndarray  # (n_rows, width), numbers of their labels
+    weights: np.ndarray  # (n_blocks, n_columns, LANES)
+    sums: np.ndarray  # (n_blocks, n_columns, LANES)
+    places: np.ndarray  # (PANEL_ROWS,) int64, tokens
 
 
-@inner_jit
-def new_panel(vectors, length, n_labels):
+def new_panel(n_columns, length, n_labels):
     """Panel for sequences up to this length."""
-    n_columns, width = vectors.columns.shape[0], -(-n_labels // LANES) * LANES
-    return Panel(
-        np.empty((length, n_columns), np.float32),
-        np.zeros((length, width), np.float32),
-        np.zeros((n_columns, width), np.float32),
-        np.empty((n_columns, width), np.float32),
+    n_rows, n_blocks = -(-length // PANEL_ROWS) * PANEL_ROWS, -(-n_labels // LANES)
+    values, of_labels = (
+        np.zeros((n_rows, width), np.float32) for width in (n_columns, n_blocks * LANES)
     )
+    weights, sums = np.zeros((2, n_blocks, n_columns, LANES), np.float32)
+    return Panel(values, of_labels, weights, sums, np.zeros(PANEL_ROWS, np.int64))
 
 
-@inner_jit
+@inner_lean_jit
 def add_panel_scores(panel, length, out):
     """Add the vectors in the panel, times its weights, to the scores of the first tokens."""
-    found = panel.of_labels[:length]
-    np.dot(panel.values[:length], panel.weights, found)
+    n_rows = (length + PANEL_ROWS - 1) // PANEL_ROWS * PANEL_ROWS
+    write_panel_products(panel.values, n_rows, panel.weights, panel.of_labels)
     for t in range(length):
         for j in range(out.shape[1]):
-            out[t, j] += found[t, j]
+            out[t, j] += panel.of_labels[t, j]
 
 
-@inner_jit
+@inner_lean_jit
 def sum_panel(panel, length, difference):
     """Write the vectors in the panel times the differences of labels into its sums."""
-    factors, n_labels = panel.of_labels[:length], difference.shape[1]
+    sums, factors, places, n = panel.sums.reshape(panel.sums.size), panel.of_labels, panel.places, 0
+    for p in range(sums.shape[0]):
+        sums[p] = 0.0
     for t in range(length):
-        for j in range(factors.shape[1]):
-            factors[t, j] = difference[t, j] if j < n_labels else 0.0
-    np.dot(panel.values[:length].T, factors, panel.sums)
+        changes = False
+        for j in range(difference.shape[1]):
+            changes |= difference[t, j] != 0.0
+        if changes:
+            places[n] = t
+            for j in range(factors.shape[1]):
+                factors[n, j] = difference[t, j] if j < difference.shape[1] else 0.0
+            n += 1
+        if n == PANEL_ROWS or (t == length - 1 and n > 0):
+            for i in range(n, PANEL_ROWS):
+                places[i] = t
+                for j in range(factors.shape[1]):
+                    factors[i, j] = 0.0
+            add_panel_outers(panel.values, places, factors, panel.sums)
+            n = 0

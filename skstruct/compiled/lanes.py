@@ -23,6 +23,8 @@ LANES = 8
 GROUP = 4 * LANES
 # Rows that use a row of a matrix while it is in a register.
 TOGETHER = 4
+# The same in single precision, where twice as many rows fit.
+PANEL_ROWS = 8
 # Number of features to look ahead, and number of doubles in a cache line.
 AHEAD = 32
 LINE = 8
@@ -89,6 +91,23 @@ if numba.config.DISABLE_JIT:
         for place in places[:TOGETHER]:
             add_wide_outer(1.0, x[place], y[place], out)
 
+    def write_panel_products(values, n_rows, weights, out):
+        """``out[:n_rows] = values[:n_rows] @ matrix``, all in single precision.
+
+        ``weights`` are the columns of the matrix, `LANES` at a time: of shape (n_blocks, n, LANES).
+        So many rows of all arrays are a multiple of `PANEL_ROWS`.
+        """
+        blocks = [values[:n_rows] @ block for block in weights]
+        out[:n_rows] = np.concatenate(blocks, axis=1)
+
+    def add_panel_outers(values, places, factors, out):
+        """``out += sum_i outer(values[places[i]], factors[i])`` over `PANEL_ROWS` places.
+
+        ``out`` has columns as the weights of `write_panel_products`.
+        """
+        blocks = factors[:PANEL_ROWS].reshape(PANEL_ROWS, -1, LANES)
+        out += np.einsum("in,ibj->bnj", values[places[:PANEL_ROWS]], blocks)
+
     def add_top_two(x, i, y, j, out):
         """``out = x[i] + y[j]`` for rows of matrices.
 
@@ -102,6 +121,7 @@ if numba.config.DISABLE_JIT:
 else:
     _INT = ir.IntType(64)
     _BLOCK = ir.VectorType(ir.DoubleType(), LANES)
+    _SINGLE = ir.VectorType(ir.FloatType(), LANES)
     _ZEROS = ir.Constant(_BLOCK, [0.0] * LANES)
     _LANE_NUMBERS = ir.Constant(ir.VectorType(ir.IntType(64), LANES), list(range(LANES)))
     _FUSED = ("contract",)
@@ -109,8 +129,9 @@ else:
     class _Code:
         """Builder of the instructions on one block, for the arrays of a call."""
 
-        def __init__(self, context, builder):
-            self.context, self.builder = context, builder
+        def __init__(self, context, builder, kind=_BLOCK):
+            self.context, self.builder, self.kind = context, builder, kind
+            self._align = 8 if kind is _BLOCK else 4
 
         def array(self, kind, value):
             """Parts of an array; None for None."""
@@ -124,15 +145,16 @@ else:
         def block(self, array, position):
             """Address and value of the block at a position."""
             address = self.builder.gep(array.data, [position])
-            address = self.builder.bitcast(address, _BLOCK.as_pointer())
+            address = self.builder.bitcast(address, self.kind.as_pointer())
             value = self.builder.load(address)
-            value.align = 8
+            value.align = self._align
             return address, value
 
         def store(self, value, address):
-            self.builder.store(value, address).align = 8
+            self.builder.store(value, address).align = self._align
 
-        def spread(self, number, vector=_BLOCK):
+        def spread(self, number, vector=None):
+            vector = self.kind if vector is None else vector
             nothing = ir.Constant(vector, ir.Undefined)
             first = ir.Constant(ir.IntType(32), 0)
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -196,7 +218,7 @@ else:
 
         def over_rows(self, initial, first, last, step):
             """Fold ``step`` over the numbers from ``first`` to ``last``; the state are blocks."""
-            registers = [cgutils.alloca_once(self.builder, _BLOCK) for _ in initial]
+            registers = [cgutils.alloca_once(self.builder, self.kind) for _ in initial]
 
             def load():
                 return [self.builder.load(register) for register in registers]
@@ -499,6 +521,77 @@ else:
             return context.get_dummy_value()
 
         return types.void(x, y, places, out), codegen
+
+    @intrinsic
+    def write_panel_products(typing, values, n_rows, weights, out):
+        """``out[:n_rows] = values[:n_rows] @ matrix``, all in single precision.
+
+        ``weights`` are the columns of the matrix, `LANES` at a time: of shape (n_blocks, n, LANES).
+        So many rows of all arrays are a multiple of `PANEL_ROWS`.
+        """
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder, _SINGLE)
+            x, weights, target = (code.array(signature.args[i], args[i]) for i in (0, 2, 3))
+            n, n_blocks = (builder.extract_value(weights.shape, i) for i in (1, 0))
+            lanes, zeros = _INT(LANES), ir.Constant(_SINGLE, [0.0] * LANES)
+            width = builder.mul(n_blocks, lanes)
+
+            with (
+                cgutils.for_range_slice(builder, _INT(0), n_blocks, _INT(1)) as (b, _),
+                cgutils.for_range_slice(builder, _INT(0), args[1], _INT(PANEL_ROWS)) as (t, _),
+            ):
+                first, rows = (
+                    builder.mul(b, n),
+                    [builder.add(t, _INT(i)) for i in range(PANEL_ROWS)],
+                )
+                starts = [builder.mul(row, n) for row in rows]
+
+                def step(totals, k):
+                    _, block = code.block(weights, builder.mul(builder.add(first, k), lanes))
+                    # One factor after the other: registers are few.
+                    factors = (code.spread(code.item(x, builder.add(s, k))) for s in starts)
+                    pairs = zip(totals, factors, strict=True)
+                    return [code.add_product(total, factor, block) for total, factor in pairs]
+
+                totals = code.over_rows([zeros] * PANEL_ROWS, _INT(0), n, step)
+                for row, total in zip(rows, totals, strict=True):
+                    place = builder.add(builder.mul(row, width), builder.mul(b, lanes))
+                    code.store(total, code.block(target, place)[0])
+            return context.get_dummy_value()
+
+        return types.void(values, types.intp, weights, out), codegen
+
+    @intrinsic
+    def add_panel_outers(typing, values, places, factors, out):
+        """``out += sum_i outer(values[places[i]], factors[i])`` over `PANEL_ROWS` places.
+
+        ``out`` has columns as the weights of `write_panel_products`.
+        """
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder, _SINGLE)
+            x, places, y, target = map(code.array, signature.args, args)
+            n, n_blocks = (builder.extract_value(target.shape, i) for i in (1, 0))
+            lanes = _INT(LANES)
+            some = [code.item(places, _INT(i)) for i in range(PANEL_ROWS)]
+            starts = [builder.mul(place, n) for place in some]
+
+            with cgutils.for_range_slice(builder, _INT(0), n_blocks, _INT(1)) as (b, _):
+                first, width = builder.mul(b, n), builder.mul(n_blocks, lanes)
+                of_y = (builder.mul(width, _INT(i)) for i in range(PANEL_ROWS))
+                of_y = (builder.add(row, builder.mul(b, lanes)) for row in of_y)
+                blocks = [code.block(y, place)[1] for place in of_y]
+                with cgutils.for_range_slice(builder, _INT(0), n, _INT(1)) as (k, _):
+                    place = builder.mul(builder.add(first, k), lanes)
+                    address, total = code.block(target, place)
+                    for s, block in zip(starts, blocks, strict=True):
+                        factor = code.spread(code.item(x, builder.add(s, k)))
+                        total = code.add_product(total, factor, block)
+                    code.store(total, address)
+            return context.get_dummy_value()
+
+        return types.void(values, places, factors, out), codegen
 
     @intrinsic
     def scatter_wide_row(typing, x, values, rows, first, last, vector):

@@ -25,12 +25,10 @@ updated by the rounded differences, so it stays conjugate to the last bit. With 
 of a token that would hardly change stay as they are, which saves an epoch 5 to 15 % of its time.
 """
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.protocol import one_blas_thread
 from skstruct.blocks.visits import (
     add_panel_scores,
     load_vectors,
@@ -60,7 +58,7 @@ from skstruct.chain.second_order import (
     score_triples,
 )
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
-from skstruct.compiled.lanes import LINE, prefetch
+from skstruct.compiled.lanes import LANES, LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
     add_state_gradient,
@@ -191,9 +189,7 @@ class DualFreeAscent:
         likelihood.shape.set_impossible(vector, -np.inf)
         strength = likelihood.sample_weight * n_parts / self._l2
         visit = self._visit if self._copies is None else self._visit_in_blocks
-        with one_blas_thread() if likelihood.blocks else nullcontext():
-            successful = visit(vector, order, strength)
-        if not successful:
+        if not visit(vector, order, strength):
             return False
         if theta is not vector:
             theta[:] = soft_threshold(vector, self._l1 / self._l2)
@@ -208,8 +204,10 @@ class DualFreeAscent:
         chain = likelihood.shape.split(vector)
         shrunk = with_edges(likelihood.edges, likelihood.shape.shrunk(vector, threshold))
         work = chain_work(likelihood.shape.n_labels, likelihood.shape.kind.order)
+        longest_one = int(np.diff(likelihood.offsets).max(initial=0))
+        panel = new_panel(len(self._vectors.columns), longest_one, likelihood.shape.n_labels)
         for part in portions(np.diff(likelihood.offsets)[order], work):
-            where = likelihood.features, self._vectors, self._squares, likelihood.offsets
+            where = likelihood.features, self._vectors, panel, self._squares, likelihood.offsets
             where += order[part], likelihood.labels, likelihood.cost
             changed = strength, chain, shrunk, threshold, self._free, self._memory
             if not dual_free_epoch(*where, *changed):
@@ -302,6 +300,7 @@ def soft_threshold(vector, threshold):
 def dual_free_epoch(
     features,
     vectors,
+    panel,
     squares,
     offsets,
     order,
@@ -322,6 +321,8 @@ def dual_free_epoch(
         The tokens.
     vectors : Vectors
         The vectors of blocks, whose columns are the places of their weights.
+    panel : Panel
+        Workspace for vectors.
     squares : ndarray of shape (n_rows,)
         Squared norms of the vectors of each token.
     cost : ndarray of shape (n_labels, n_labels) or (0, 0)
@@ -355,8 +356,8 @@ def dual_free_epoch(
     counts = zero_counts(factors.edges, length)
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
     terms = np.empty((2, length * n_labels))
-    panel = new_panel(vectors, length, n_labels)
-    write_panel_weights(vectors.columns, n_labels, chain.weights, threshold, panel)
+    of_vectors = np.zeros(panel.weights.shape)
+    read_weights(vectors.columns, chain.weights, n_labels, threshold, of_vectors, panel)
     most = age = FRESH * n_labels
     least = -1.0 if threshold is None else LEAST_MOVE
     for visit in range(order.shape[0]):
@@ -397,14 +398,14 @@ def dual_free_epoch(
         move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
         if vectors.columns.shape[0] > 0:
             sum_panel(panel, b - a, node)
-            add_panel_sums(vectors.columns, n_labels, panel.sums, chain.weights)
-            write_panel_weights(vectors.columns, n_labels, chain.weights, threshold, panel)
+            add_panel_sums(panel, threshold, of_vectors)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_change(features, a, b, marginals, found, factors.edges, free, chain)
         shrink_biases(chain, threshold, shrunk)
         shrink_visited(shrunk, chain, features, a, b, threshold)
         clear(change)
+    write_weights(vectors.columns, of_vectors, n_labels, chain.weights)
     return True
 
 
@@ -417,21 +418,36 @@ def add_change(features, first, last, node, found, edges, free, chain):
 
 
 @inner_lean_jit
-def add_panel_sums(columns, n_labels, sums, weights):
-    """Add sums to the weights of vectors, which begin at the places of their columns."""
-    for f in range(columns.shape[0]):
-        p = np.uint64(columns[f])
-        for j in range(np.uint64(n_labels)):
-            weights[p + j] += sums[f, j]
+def read_weights(columns, weights, n_labels, threshold, exact, panel):
+    """Copy the weights of vectors, and those shrunk into a panel, in its order."""
+    for b in range(exact.shape[0]):
+        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
+        for f in range(columns.shape[0]):
+            place = np.uint64(columns[f]) + first
+            for j in range(width):
+                exact[b, f, j] = weights[place + j]
+                panel.weights[b, f, j] = shrink(weights[place + j], threshold)
 
 
 @inner_lean_jit
-def write_panel_weights(columns, n_labels, weights, threshold, panel):
-    """Copy the weights of vectors, shrunk, into a panel."""
-    for f in range(columns.shape[0]):
-        p = np.uint64(columns[f])
-        for j in range(np.uint64(n_labels)):
-            panel.weights[f, j] = shrink(weights[p + j], threshold)
+def write_weights(columns, exact, n_labels, weights):
+    """Copy the weights of vectors back."""
+    for b in range(exact.shape[0]):
+        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
+        for f in range(columns.shape[0]):
+            place = np.uint64(columns[f]) + first
+            for j in range(width):
+                weights[place + j] = exact[b, f, j]
+
+
+@inner_lean_jit
+def add_panel_sums(panel, threshold, exact):
+    """Add the sums in a panel to the weights of vectors, and copy these, shrunk, into the panel."""
+    size = exact.size
+    total, sums, small = exact.reshape(size), panel.sums.reshape(size), panel.weights.reshape(size)
+    for p in range(size):
+        total[p] += sums[p]
+        small[p] = shrink(total[p], threshold)
 
 
 @inline_jit

@@ -595,9 +595,7 @@ def test_the_start_takes_the_steps_that_it_takes_with_sparse_columns(
         objective = crf_objective(data, batch.n_features, len(LABELS), **options)
         with range_runner(objective.offsets, n_jobs, 1e9) as run:
             epochs = dual_free_epochs(objective, objective.new_memory(), l1, run=run)
-            found.append(
-                [(objective.unpack(theta), *said) for theta, *said in islice(epochs, 5)]
-            )
+            found.append([(objective.unpack(theta), *said) for theta, *said in islice(epochs, 5)])
     for (ours, *of_ours), (theirs, *of_theirs) in zip(*found, strict=True):
         for part, same in zip(ours, theirs, strict=True):
             assert_allclose(part, same, rtol=1e-4, atol=1e-5)
