@@ -52,13 +52,13 @@ class Window(NamedTuple):
 
 
 class VisitRows(NamedTuple):
-    """Rows with vectors beside them; a thread has a window of its own."""
+    """Rows with vectors beside them; a thread has a panel of its own."""
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
     vectors: Vectors
-    window: Window
+    panel: object  # Panel
 
 
 class VisitTransitionRows(NamedTuple):
@@ -69,7 +69,7 @@ class VisitTransitionRows(NamedTuple):
     data: np.ndarray
     transitions: Rows
     vectors: Vectors
-    window: Window
+    panel: object  # Panel
 
 
 def vectors_of(rows):
@@ -145,16 +145,7 @@ def visit_rows(rows, vectors, length, n_labels):
     """
     first, *more = rows.sets()
     kind = VisitTransitionRows if more else VisitRows
-    n_columns = len(vectors.columns)
-    # As `new_window` makes it, which only kernels call.
-    window = Window(
-        np.empty((length, n_columns)),
-        np.empty((n_columns, n_labels)),
-        np.empty(n_labels),
-        np.empty(TOGETHER, np.int64),
-        np.arange(n_columns, dtype=np.int32),
-    )
-    return kind(*first, *more, vectors, window)
+    return kind(*first, *more, vectors, new_panel(len(vectors.columns), length, n_labels))
 
 
 @inner_jit
@@ -276,16 +267,18 @@ def add_sums(vectors, window, factor, weights):
 
 
 class Panel(NamedTuple):
-    """Workspace: the vectors of one sequence, and weights, `LANES` labels at a time.
+    """Workspace: the vectors of one sequence, and all weights of vectors, `LANES` labels at a time.
 
-    Learners have it that leave the last digits to others, or need none: it takes half the time of
-    a window.
+    For learners that leave the last digits to others, or need none: it takes half the time of a
+    window.
     """
 
     values: np.ndarray  # (n_rows, n_columns), at least as many rows as tokens
     of_labels: np.ndarray  # (n_rows, width), numbers of their labels
     weights: np.ndarray  # (n_blocks, n_columns, LANES)
-    sums: np.ndarray  # (n_blocks, n_columns, LANES)
+    sums: np.ndarray  # (n_blocks, n_columns, LANES), of a sequence
+    exact: np.ndarray  # (n_blocks, n_columns, LANES) float64, the weights
+    lag: np.ndarray  # (n_blocks, n_columns, LANES) float64, what averages lag behind
     places: np.ndarray  # (PANEL_ROWS,) int64, tokens
 
 
@@ -296,7 +289,8 @@ def new_panel(n_columns, length, n_labels):
         np.zeros((n_rows, width), np.float32) for width in (n_columns, n_blocks * LANES)
     )
     weights, sums = np.zeros((2, n_blocks, n_columns, LANES), np.float32)
-    return Panel(values, of_labels, weights, sums, np.zeros(PANEL_ROWS, np.int64))
+    exact, lag = np.zeros((2, n_blocks, n_columns, LANES))
+    return Panel(values, of_labels, weights, sums, exact, lag, np.zeros(PANEL_ROWS, np.int64))
 
 
 @inner_lean_jit
@@ -331,3 +325,33 @@ def sum_panel(panel, length, difference):
                     factors[i, j] = 0.0
             add_panel_outers(panel.values, places, factors, panel.sums)
             n = 0
+
+
+@inner_lean_jit
+def read_weights(columns, stride, weights, n_labels, panel):
+    """Copy the weights of vectors into a panel.
+
+    ``weights`` is a vector, in which those of column ``f`` begin at ``stride * columns[f]``.
+    """
+    for b in range(panel.exact.shape[0]):
+        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
+        for f in range(columns.shape[0]):
+            place = np.uint64(stride * columns[f]) + first
+            for j in range(width):
+                panel.exact[b, f, j] = weights[place + j]
+                panel.weights[b, f, j] = weights[place + j]
+
+
+@inner_lean_jit
+def write_weights(columns, stride, panel, n_labels, weights):
+    """Copy them back; return the growth of their squared norm."""
+    growth = 0.0
+    for b in range(panel.exact.shape[0]):
+        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
+        for f in range(columns.shape[0]):
+            place = np.uint64(stride * columns[f]) + first
+            for j in range(width):
+                before, weight = weights[place + j], panel.exact[b, f, j]
+                weights[place + j] = weight
+                growth += (weight - before) * (weight + before)
+    return growth

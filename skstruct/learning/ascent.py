@@ -33,8 +33,10 @@ from skstruct.blocks.visits import (
     add_panel_scores,
     load_vectors,
     new_panel,
+    read_weights,
     sum_panel,
     vectors_of_blocks,
+    write_weights,
 )
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
@@ -58,7 +60,7 @@ from skstruct.chain.second_order import (
     score_triples,
 )
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
-from skstruct.compiled.lanes import LANES, LINE, prefetch
+from skstruct.compiled.lanes import LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
     add_state_gradient,
@@ -356,8 +358,8 @@ def dual_free_epoch(
     counts = zero_counts(factors.edges, length)
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
     terms = np.empty((2, length * n_labels))
-    of_vectors = np.zeros(panel.weights.shape)
-    read_weights(vectors.columns, chain.weights, n_labels, threshold, of_vectors, panel)
+    read_weights(vectors.columns, 1, chain.weights, n_labels, panel)
+    shrink_panel(panel, threshold)
     most = age = FRESH * n_labels
     least = -1.0 if threshold is None else LEAST_MOVE
     for visit in range(order.shape[0]):
@@ -398,14 +400,14 @@ def dual_free_epoch(
         move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
         if vectors.columns.shape[0] > 0:
             sum_panel(panel, b - a, node)
-            add_panel_sums(panel, threshold, of_vectors)
+            add_panel_sums(panel, threshold)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_change(features, a, b, marginals, found, factors.edges, free, chain)
         shrink_biases(chain, threshold, shrunk)
         shrink_visited(shrunk, chain, features, a, b, threshold)
         clear(change)
-    write_weights(vectors.columns, of_vectors, n_labels, chain.weights)
+    write_weights(vectors.columns, 1, panel, n_labels, chain.weights)
     return True
 
 
@@ -418,36 +420,25 @@ def add_change(features, first, last, node, found, edges, free, chain):
 
 
 @inner_lean_jit
-def read_weights(columns, weights, n_labels, threshold, exact, panel):
-    """Copy the weights of vectors, and those shrunk into a panel, in its order."""
-    for b in range(exact.shape[0]):
-        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
-        for f in range(columns.shape[0]):
-            place = np.uint64(columns[f]) + first
-            for j in range(width):
-                exact[b, f, j] = weights[place + j]
-                panel.weights[b, f, j] = shrink(weights[place + j], threshold)
+def shrink_panel(panel, threshold):
+    """Shrink the weights in a panel."""
+    exact, small = panel.exact.reshape(panel.exact.size), panel.weights.reshape(panel.exact.size)
+    for p in range(exact.shape[0]):
+        small[p] = shrink(exact[p], threshold)
 
 
 @inner_lean_jit
-def write_weights(columns, exact, n_labels, weights):
-    """Copy the weights of vectors back."""
-    for b in range(exact.shape[0]):
-        first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
-        for f in range(columns.shape[0]):
-            place = np.uint64(columns[f]) + first
-            for j in range(width):
-                weights[place + j] = exact[b, f, j]
-
-
-@inner_lean_jit
-def add_panel_sums(panel, threshold, exact):
-    """Add the sums in a panel to the weights of vectors, and copy these, shrunk, into the panel."""
-    size = exact.size
-    total, sums, small = exact.reshape(size), panel.sums.reshape(size), panel.weights.reshape(size)
+def add_panel_sums(panel, threshold):
+    """Add the sums in a panel to its weights, and shrink these."""
+    size = panel.exact.size
+    exact, sums, small = (
+        panel.exact.reshape(size),
+        panel.sums.reshape(size),
+        panel.weights.reshape(size),
+    )
     for p in range(size):
-        total[p] += sums[p]
-        small[p] = shrink(total[p], threshold)
+        exact[p] += sums[p]
+        small[p] = shrink(exact[p], threshold)
 
 
 @inline_jit

@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skstruct.blocks.visits import add_vector_scores, load_vectors, sum_vectors
+from skstruct.blocks.visits import (
+    add_panel_scores,
+    load_vectors,
+    read_weights,
+    sum_panel,
+    write_weights,
+)
 from skstruct.chain import per_token  # noqa: F401
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
@@ -40,7 +46,7 @@ from skstruct.compiled.jit import (
     jit,
     lean_jit,
 )
-from skstruct.compiled.lanes import LINE, prefetch
+from skstruct.compiled.lanes import LANES, LINE, prefetch
 
 # Places in the array `OnlineState.progress`.
 SEEN = 0  # number of samples seen
@@ -439,7 +445,7 @@ def rule(settings, rows, sample, scores, edges, gold, difference, counts):
     settings : NamedTuple
         Parameters of the rule. Their class is what a member is registered for.
     rows : VisitRows or VisitTransitionRows
-        The tokens; the vectors of the sample are in their window.
+        The tokens; the vectors of the sample are in their panel.
     sample : ndarray of shape (4,)
         First row and end of the sample, and 1 if it has the first and the last token of its
         sequence, else 0.
@@ -512,6 +518,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
     buffer = buffers_for(state, edges, rows, samples)
+    fill_panel(rows, chain, rows.panel)
     mistakes, loss = 0, 0.0
     for s in range(samples.shape[0]):
         sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
@@ -526,6 +533,11 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
+        if progress[SCALE] < SMALLEST_SCALE:
+            empty_panel(rows, state)
+            rescale(state)
+            fill_panel(rows, chain, rows.panel)
+    empty_panel(rows, state)
     return mistakes, loss
 
 
@@ -544,8 +556,8 @@ def sample_scores(rows, sample, state, scores):
     length, n_labels = sample[1] - sample[0], chain.intercept.shape[0]
     emission_scores(rows, sample[0], sample[1], chain, scores)
     if rows.vectors.columns.shape[0] > 0:
-        load_vectors(rows.vectors, sample[0], sample[1], rows.window.values)
-        add_vector_scores(rows.vectors, rows.window, length, chain.weights, scores)
+        load_vectors(rows.vectors, sample[0], sample[1], rows.panel.values)
+        add_panel_scores(rows.panel, length, scores)
     for j in range(n_labels):
         if sample[2]:
             scores[0, j] += chain.start[j]
@@ -558,6 +570,35 @@ def sample_scores(rows, sample, state, scores):
 
 
 @inline_jit
+def fill_panel(rows, chain, panel):
+    """Copy the weights of vectors into a panel, where they change."""
+    weights = chain.weights.reshape(chain.weights.size)
+    n_labels = chain.intercept.shape[0]
+    read_weights(rows.vectors.columns, n_labels, weights, n_labels, panel)
+
+
+@inline_jit
+def empty_panel(rows, state):
+    """Copy them back, and add up what averages lag behind."""
+    weights, lag, n_labels = state.chain.weights, state.lag.weights, state.chain.intercept.shape[0]
+    flat = weights.reshape(weights.size)
+    place = rows.vectors.columns, n_labels, rows.panel, n_labels
+    state.progress[NORM] += write_weights(*place, flat)
+    if lag.shape[0] > 0:
+        add_lag(rows.vectors.columns, rows.panel.lag, lag)
+
+
+@inner_lean_jit
+def add_lag(columns, found, lag):
+    """Add what the averages of vectors lag behind in a panel; it becomes zero there."""
+    for j in range(lag.shape[1]):
+        part, lane = found[j // LANES], j % LANES
+        for f in range(columns.shape[0]):
+            lag[columns[f], j] += part[f, lane]
+            part[f, lane] = 0.0
+
+
+@inline_jit
 def finish_sample(schedule, state):
     """Shrink the weights by the penalty, decay the learning rate, and count the sample."""
     progress = state.progress
@@ -565,12 +606,16 @@ def finish_sample(schedule, state):
     progress[RATE] *= schedule.decay
     progress[SEEN] += 1.0
     progress[TOTAL] += progress[SCALE]
-    if progress[SCALE] < SMALLEST_SCALE:
-        scale = progress[SCALE]
-        shrink(state.chain, scale)
-        progress[NORM] *= scale * scale
-        progress[TOTAL] /= scale
-        progress[SCALE] = 1.0
+
+
+@inline_jit
+def rescale(state):
+    """Multiply all weights by their factor, which becomes one."""
+    progress, scale = state.progress, state.progress[SCALE]
+    shrink(state.chain, scale)
+    progress[NORM] *= scale * scale
+    progress[TOTAL] /= scale
+    progress[SCALE] = 1.0
 
 
 @lean_jit
@@ -615,7 +660,7 @@ def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, s
     size = sizes[1] * progress[RATE] / progress[SCALE]
     change_labels(rows, sample, difference, size, sizes[2], state, scratch)
     if rows.vectors.columns.shape[0] > 0:
-        progress[NORM] += change_vectors(rows, sample, difference, size, state)
+        change_vectors(rows, sample, difference, size, state)
     codes = scratch.changed[: settle_counts(edges, gold, difference, counts, scratch.changed)]
     change(edges, counts, Step(size, chain, lag, lag, progress, rows, sample, codes, scratch))
 
@@ -676,30 +721,17 @@ def change_labels(rows, sample, difference, step, fit_intercept, state, scratch)
 
 @inner_lean_jit
 def change_vectors(rows, sample, difference, step, state):
-    """Add ``step`` times the differences to the weights of vectors, which are in the window.
-
-    Returns the growth of their squared norm.
-    """
-    weights, lag, total = state.chain.weights, state.lag.weights, state.progress[TOTAL]
-    columns, window = rows.vectors.columns, rows.window
-    sum_vectors(window, sample[1] - sample[0], difference)
-    both, n_labels = window.spare, weights.shape[1]
-    for j in range(n_labels):
-        both[j] = 0.0
-    for f in range(columns.shape[0]):
-        w, d = weights[columns[f]], window.sums[f]
-        for j in range(n_labels):
-            before = w[j]
-            w[j] = before + step * d[j]
-            both[j] += step * d[j] * (before + w[j])
-        if lag.shape[0] > 0:
-            u = lag[columns[f]]
-            for j in range(n_labels):
-                u[j] += total * (step * d[j])
-    growth = 0.0
-    for j in range(n_labels):
-        growth += both[j]
-    return growth
+    """Add ``step`` times the differences to the weights of vectors, which are in the panel."""
+    panel, total, size = rows.panel, state.progress[TOTAL], rows.panel.exact.size
+    sum_panel(panel, sample[1] - sample[0], difference)
+    exact, weights = panel.exact.reshape(size), panel.weights.reshape(size)
+    sums, lag = panel.sums.reshape(size), panel.lag.reshape(size)
+    for p in range(size):
+        exact[p] += step * sums[p]
+        weights[p] = exact[p]
+    if state.lag.weights.shape[0] > 0:
+        for p in range(size):
+            lag[p] += total * (step * sums[p])
 
 
 @inline_lean_jit

@@ -137,14 +137,14 @@ def add_products(rows, offset, places, codes, slots, gathered, products):
 
 
 @inner_jit
-def add_vector_products(window, gold, labels, slots, products):
-    """Add the products of the vectors of a sample, which are in the window.
+def add_vector_products(edges, vectors, gold, labels, slots, products):
+    """Add the products of the vectors of a sample, of shape (>= length, n_columns).
 
-    ``gold``, ``labels`` and ``slots`` are as of `inner_products`.
+    ``edges``, ``gold``, ``labels`` and ``slots`` are as of `inner_products`.
     """
-    length, n_found, vectors = gold.shape[0], labels.shape[0], window.values
+    length, n_found = gold.shape[0], labels.shape[0]
     places, codes = np.empty(length, np.int64), np.empty((length, 1 + n_found), np.int64)
-    n = write_codes(gold, labels, 0, window.spare.shape[0], places, codes)
+    n = write_codes(gold, labels, 0, width(edges, 0), places, codes)
     if n <= FEW:
         gram = np.empty((n, n))
         for i in range(n):

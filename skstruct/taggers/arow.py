@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.blocks.visits import sum_vectors
+from skstruct.blocks.visits import sum_panel
 from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
 from skstruct.chain.listed import GrowingList
@@ -26,6 +26,7 @@ from skstruct.chain.scores import path_score, value_of
 from skstruct.chain.second_order import SecondOrder
 from skstruct.chain.viterbi import viterbi
 from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit
+from skstruct.compiled.lanes import LANES
 from skstruct.learning.epoch import (
     NORM,
     TOTAL,
@@ -414,6 +415,8 @@ def learn_by_variance(
     multiplier, slack = step_size(cost, weight, spread, settings)
     step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, buffers)
     change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
+    for c in range(buffers.features.counts[1]):
+        read_label(rows, chain.weights, buffers.features.labels[c])
     total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
@@ -520,15 +523,25 @@ def sum_features(rows, sample, difference, settings, sums):
 
 @inner_lean_jit
 def append_vectors(rows, sample, difference, sums):
-    """Append the differences of the columns of vectors, which are in the window."""
-    columns, window = rows.vectors.columns, rows.window
+    """Append the differences of the columns of vectors, which are in the panel."""
+    columns, panel = rows.vectors.columns, rows.panel
     n_rows, n_columns = sums.counts[0], sums.counts[1]
-    sum_vectors(window, sample[1] - sample[0], difference)
+    sum_panel(panel, sample[1] - sample[0], difference)
     for f in range(columns.shape[0]):
         sums.features[n_rows + f] = columns[f]
         for c in range(n_columns):
-            sums.values[(n_rows + f) * n_columns + c] = window.sums[f, sums.labels[c]]
+            j = sums.labels[c]
+            sums.values[(n_rows + f) * n_columns + c] = panel.sums[j // LANES, f, j % LANES]
     sums.counts[0] = n_rows + columns.shape[0]
+
+
+@inner_lean_jit
+def read_label(rows, weights, j):
+    """Copy the changed weights of vectors for a label into the panel."""
+    columns, exact, single = rows.vectors.columns, rows.panel.exact, rows.panel.weights
+    for f in range(columns.shape[0]):
+        weight = weights[columns[f], j]
+        exact[j // LANES, f, j % LANES] = single[j // LANES, f, j % LANES] = weight
 
 
 @inline_lean_jit

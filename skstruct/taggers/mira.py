@@ -308,7 +308,9 @@ def mira_rule(margin, rows, sample, scores, edges, gold, difference, counts):
             edges, rows, sample, gold, labels[:n_found], margin.fit_intercept, margin.slots
         )
         if rows.vectors.columns.shape[0] > 0:
-            add_vector_products(rows.window, gold, labels[:n_found], margin.slots, products)
+            add_vector_products(
+                edges, rows.panel.values, gold, labels[:n_found], margin.slots, products
+            )
         multipliers = hildreth(products, missing, margin.cap, margin.n_passes)
         weights, first = margin.token_weight, sample[0]
         for k in range(n_found):

@@ -44,9 +44,11 @@ from skstruct.blocks.looked_up import LookedUpBlock, stack_looked_up
 from skstruct.blocks.protocol import PANEL
 from skstruct.blocks.rows import BlockRows, Placed, stack_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
-from skstruct.compiled.lanes import LANES
+from skstruct.compiled.jit import jit
+from skstruct.compiled.lanes import LANES, PANEL_ROWS
 from skstruct.crfsuite import CRF, OnlineCRF, Tagger, write_model
 from skstruct.input import training_set
+from skstruct.input.training_set import block_rows
 from skstruct.inspection import PenaltyPathDisplay
 from skstruct.learning.online import undo_of
 from skstruct.learning.products import FEW
@@ -487,19 +489,52 @@ def test_windows_have_what_blocks_have(kind):
     )
     X = np.concatenate([blocks[i].toarray() for i in (0, 1, 3, 2)], axis=1)
     weights, difference = rng.normal(size=(24, n_labels)), rng.normal(size=(5, n_labels))
-    found = visit_rows(rows, vectors_of(rows), 5, n_labels)
+    vectors, window = vectors_of(rows), visits.new_window(vectors_of(rows), 5, n_labels)
     for first, last in ((0, 4), (4, 9)):
-        visits.load_vectors(found.vectors, first, last, found.window.values)
+        visits.load_vectors(vectors, first, last, window.values)
         n, scores = last - first, np.ones((5, n_labels))
-        assert_allclose(found.window.values[:n], X[first:last][:, found.vectors.columns], rtol=1e-6)
-        visits.add_vector_scores(found.vectors, found.window, n, weights, scores)
+        assert_allclose(window.values[:n], X[first:last][:, vectors.columns], rtol=1e-6)
+        visits.add_vector_scores(vectors, window, n, weights, scores)
         assert_allclose(scores[:n], 1 + X[first:last] @ weights, rtol=1e-5, atol=1e-5)
         assert np.all(scores[n:] == 1)
-        visits.sum_vectors(found.window, n, difference)
+        visits.sum_vectors(window, n, difference)
         sums = weights.copy()
-        visits.add_sums(found.vectors, found.window, 0.5, sums)
+        visits.add_sums(vectors, window, 0.5, sums)
         expected = weights + 0.5 * X[first:last].T @ difference[:n]
         assert_allclose(sums, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_labels", [1, LANES, 2 * LANES + 3])
+@pytest.mark.parametrize("lengths", [(4, 9, 1, PANEL_ROWS), (2 * PANEL_ROWS + 1,)])
+def test_panels_have_what_blocks_have(lengths, n_labels):
+    batch, _ = make_batch(lengths, words=False)
+    rng, X = np.random.default_rng(5), batch.X
+    rows = block_rows(batch)
+    found = visit_rows(rows, vectors_of(rows), max(lengths), n_labels)
+    weights = rng.normal(size=(X.shape[1], n_labels))
+    difference = rng.normal(size=(max(lengths), n_labels)) * rng.integers(2, size=(max(lengths), 1))
+    for first, last in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
+        changed, scores = weights.copy(), np.ones((max(lengths), n_labels))
+        growth = use_panel(found, first, last, scores, difference, changed)
+        n = last - first
+        assert_allclose(scores[:n], 1 + X[first:last] @ weights, rtol=1e-4, atol=1e-4)
+        assert np.all(scores[n:] == 1)
+        expected = weights + X[first:last].T @ difference[:n]
+        assert_allclose(changed, expected, rtol=1e-4, atol=1e-4)
+        assert_allclose(growth, np.sum(changed**2) - np.sum(weights**2), rtol=1e-6)
+
+
+@jit
+def use_panel(rows, first, last, scores, difference, weights):
+    """Scores of a sequence, and weights to which its vectors times the differences are added."""
+    panel, columns, n_labels = rows.panel, rows.vectors.columns, weights.shape[1]
+    flat = weights.reshape(weights.size)
+    visits.load_vectors(rows.vectors, first, last, panel.values)
+    visits.read_weights(columns, n_labels, flat, n_labels, panel)
+    visits.add_panel_scores(panel, last - first, scores)
+    visits.sum_panel(panel, last - first, difference)
+    panel.exact[:] += panel.sums
+    return visits.write_weights(columns, n_labels, panel, n_labels, flat)
 
 
 def test_learners_of_blocks_need_little_memory():
