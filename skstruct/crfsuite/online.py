@@ -8,8 +8,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skstruct.input.formats import label_array
 from skstruct.learning.epoch import SEEN
 from skstruct.learning.objective import transition_frequency
-from skstruct.learning.online import OnlineLearner, Settings
-from skstruct.learning.solver import settings_of
 from skstruct.taggers.arow import (
     HAMMING,
     ONE,
@@ -143,8 +141,7 @@ class OnlineCRF(AROWTagger):
         self.verbose = verbose
 
     def _learner(self, model):
-        return OnlineLearner(
-            settings_of(Settings, self),
+        return self._online_learner(
             model,
             lambda _: self._rule(workspace(model)),
             start=self._start,

@@ -355,8 +355,8 @@ def minimize(objective, settings, start, monitor, run=None):
     point, reason = _follow(iterates, objective, *limits, monitor)
     entry, notice = monitor.last(), None
     if reason in (None, "max_iter"):
-        made = entry["epoch"], settings.max_iter, "iterations"
-        notice = not_converged(*made, entry["bound"], entry["objective"], tol)
+        made = entry["epoch"], "iterations", entry["bound"], entry["objective"]
+        notice = not_converged(*made, settings)
     # Free the pairs of L-BFGS and the tokens before the weights of all features and labels are
     # allocated.
     iterates.close()

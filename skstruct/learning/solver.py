@@ -136,34 +136,34 @@ def settings_of(kind, estimator):
     return kind(**{name: params[name] for name in kind._fields if name in params})
 
 
-def not_converged(n_iter, max_iter, unit, bound, value, tol):
+def not_converged(n_iter, unit, bound, value, settings):
     """Notice of a solver that ended before it had converged.
 
     Parameters
     ----------
-    n_iter, max_iter : int
-        Number of epochs or iterations made, and allowed.
+    n_iter : int
+        Number of epochs or iterations.
     unit : str
         Name of them.
     bound, value : float
         Bound on the distance from the minimum, and the objective.
-    tol : float
-        Share of the objective that the bound was to reach.
+    settings : Settings
+        With `max_iter`, and `tol`, the share of the objective that the bound was to reach.
 
     Returns
     -------
     notice : Notice
     """
-    after = f"Did not converge after {n_iter} {unit} (max_iter={max_iter})"
+    after = f"Did not converge after {n_iter} {unit} (max_iter={settings.max_iter})"
     remedy = "Increase max_iter, tol or l2."
-    if n_iter < max_iter:
+    if n_iter < settings.max_iter:
         # More iterations would not help.
         after += ", as no step decreases the objective any more"
         remedy = "Increase tol or l2."
     distance = ", and the distance from the minimum is unknown"
     # Rounding may put an objective of zero below it.
     if np.isfinite(bound) and value > 0:
-        distance = f": bound {bound / value:.2g} > tol {tol:.2g}"
+        distance = f": bound {bound / value:.2g} > tol {settings.tol:.2g}"
     return Notice(f"{after}{distance}.", remedy)
 
 

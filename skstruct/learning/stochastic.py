@@ -101,7 +101,7 @@ def run_epochs(kind, training_set, model, settings, monitor, **options):
             if converged or stopped:
                 break
         else:
-            notice = not_converged(epoch, settings.max_iter, "epochs", bound, value, tol)
+            notice = not_converged(epoch, "epochs", bound, value, settings)
     return Solution(
         learner.chain(),
         monitor.arrays(),

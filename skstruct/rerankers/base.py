@@ -40,17 +40,17 @@ from skstruct.utils.transaction import draft_of
 class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     """Base of the rerankers: one weight vector that scores candidates.
 
-    A subclass defines three methods, which `fit` calls in this order:
+    A subclass defines ``_epoch``. `fit` calls these methods, in this order:
 
-    ``_start(n_features, n_groups)``
-        Return the state of the learner, any object.
+    ``_start(n_features)``
+        Return the state of the learner, any object. By default, weights of zero.
     ``_epoch(groups, order, state)``
         Learn from the groups whose numbers are in `order`, in that order, and change the state in
         place. Return a `Tally` and the number of non-zero weights. Called `max_iter` times.
     ``_finish(groups, state)``
-        Set ``coef_`` and all other fitted attributes.
+        Set ``coef_`` and all other fitted attributes. By default, keep the state as ``coef_``.
 
-    It may define a fourth, which all methods that choose among candidates call:
+    All methods that choose among candidates call another one:
 
     ``_decide(batch, base)``
         Return the scores of all candidates, from which the best is chosen. By default as given by
@@ -71,9 +71,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     >>> from skstruct.rerankers.base import BaseReranker
     >>> from skstruct.rerankers.losses import Tally, candidate_scores, judge, scatter
     >>> class PlainPerceptron(BaseReranker):
-    ...     def _start(self, n_features, n_groups):
-    ...         return np.zeros(n_features)
-    ...
     ...     def _epoch(self, groups, order, weights):
     ...         mistakes = 0
     ...         for first, last in zip(groups.offsets[order], groups.offsets[order + 1]):
@@ -85,9 +82,6 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     ...                 scatter(groups.rows, first, change, 1.0, weights)
     ...                 mistakes += 1
     ...         return Tally(mistakes, loss=mistakes, cost=mistakes), np.count_nonzero(weights)
-    ...
-    ...     def _finish(self, groups, weights):
-    ...         self.coef_ = weights
     >>> X = [[["short"], ["long"]], [["long", "odd"], ["short", "odd"]]]
     >>> PlainPerceptron(random_state=0).fit(X, [0, 1]).predict([[["long"], ["short"]]])
     array([1])
@@ -282,7 +276,7 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
     def _fit(self, groups, by_cost, monitor):
         random_state = check_random_state(self.random_state)
         monitor.start_clock()
-        state = self._start(self.n_features_in_, len(groups.sample_weight))
+        state = self._start(self.n_features_in_)
         order = np.arange(len(groups.sample_weight))
         for epoch in range(1, self.max_iter + 1):
             if self.shuffle:
@@ -308,6 +302,12 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         finished = copy(self)
         finished._finish(groups, deepcopy(state))
         return vars(finished)
+
+    def _start(self, n_features):
+        return np.zeros(n_features)
+
+    def _finish(self, groups, state):
+        self.coef_ = state
 
     def _decide(self, batch, base):
         """Scores of all candidates, from which the best is chosen."""

@@ -28,7 +28,7 @@ class DescentReranker(BaseReranker):
     A subclass defines ``_rule()``, which returns its `DescentRule`.
     """
 
-    def _start(self, n_features, n_groups):
+    def _start(self, n_features):
         rule = self._rule()
         return DescentState(
             weights=np.zeros(n_features),

@@ -251,7 +251,7 @@ class VRDAReranker(BaseReranker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _start(self, n_features, n_groups):
+    def _start(self, n_features):
         n_averaged = 0 if self.prediction == "last" else n_features
         average = DualAverage(
             gradient_sum=np.zeros(n_features),

@@ -173,8 +173,6 @@ class AnnotatorCRF(BaseTagger):
     }
     _complete = (*BaseTagger._complete, *_stored)
     _learns_transition_features = True
-    # What the base reads of all taggers.
-    class_weight, warm_start = None, False
 
     def __init__(
         self,

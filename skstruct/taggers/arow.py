@@ -43,9 +43,7 @@ from skstruct.learning.epoch import (
     rule,
     settle_counts,
 )
-from skstruct.learning.online import OnlineLearner, Settings
 from skstruct.learning.products import claim_slot
-from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.persistence import set_module
@@ -307,8 +305,7 @@ class AROWTagger(OnlineTagger):
         self.verbose = verbose
 
     def _learner(self, model):
-        return OnlineLearner(
-            settings_of(Settings, self),
+        return self._online_learner(
             model,
             lambda _: Adaptive(HAMMING, float(self.gamma), np.inf, True, *workspace(model)),
             start=lambda state, _: with_variance(state, float(self.variance)),

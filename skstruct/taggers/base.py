@@ -72,8 +72,9 @@ class _Tags(ClassifierTags):
 class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, BaseEstimator):
     """Base of the taggers: linear chains that differ in how they learn their weights.
 
-    A subclass has the parameters `constraint`, `class_weight`, `n_jobs` and `warm_start`, and
-    `label_cost` if it learns with the costs of a `Model`.
+    A subclass has those of the parameters `constraint`, `class_weight`, `learn_scheme`, `scoring`,
+    `n_jobs`, `fit_intercept`, `order`, `warm_start` and `verbose` that it offers, and `label_cost`
+    if it learns with the costs of a `Model`.
 
     Required:
 
@@ -94,12 +95,6 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
     leaves the estimator as it was. A tagger that always predicts the most frequent label is::
 
         class MajorityTagger(BaseTagger):
-            def __init__(
-                self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
-            ):
-                self.constraint, self.class_weight = constraint, class_weight
-                self.n_jobs, self.warm_start = n_jobs, warm_start
-
             def _solver(self):
                 return count_labels, None
 
@@ -143,6 +138,10 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         "n_iter_": Count(),
         "history_": Columns(),
     }
+    # What the base reads of taggers without these parameters.
+    constraint = class_weight = learn_scheme = scoring = n_jobs = None
+    fit_intercept, order, warm_start, verbose = True, 1, False, 0
+
     _complete = ALWAYS_LEARNT
     _derived_state = (DERIVED,)
     _learns_token_weights = False
@@ -295,7 +294,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         A monitor that is given belongs to another estimator, which closes it.
         """
         own = Monitor.of_fit(self, X, y, **metadata) if monitor is None else None
-        with compiling_announced(getattr(self, "verbose", 0)):
+        with compiling_announced(self.verbose):
             self._check_params()
             solution = learn(own or monitor)
             self._keep(solution)
@@ -320,22 +319,17 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         learnt = self._learnt_labels
         if learnt is not None:
             possible, cost = learnt.restrict(possible), learnt.costs(cost)
-        model = Model(*size, possible, self._order, cost)
+        model = Model(*size, possible, self.order, cost)
         if model.kind is None:
             raise ValueError(
-                f"X with transition features (transition_X) needs order=1, not order={self._order}."
+                f"X with transition features (transition_X) needs order=1, not order={self.order}."
             )
         return model
-
-    @property
-    def _order(self):
-        """Order of the chain that `fit` learns."""
-        return getattr(self, "order", 1)
 
     def _initial_chain(self):
         """Weights that a warm start goes on from."""
         chain = self._same_order(self._chain())
-        if not getattr(self, "fit_intercept", True):
+        if not self.fit_intercept:
             # Biases of an earlier fit are not part of this model.
             zeros = {name: np.zeros_like(getattr(chain, name)) for name in BIASES}
             chain = chain._replace(**zeros)
@@ -343,9 +337,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _same_order(self, chain):
         """Return the weights to go on from; a ValueError if they are of another order."""
-        if chain.order != self._order:
+        if chain.order != self.order:
             raise ValueError(
-                f"order={self._order} cannot go on from weights of order {chain.order}: set "
+                f"order={self.order} cannot go on from weights of order {chain.order}: set "
                 f"order={chain.order}, or fit anew with warm_start=False."
             )
         return chain
@@ -360,8 +354,9 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
         if any(part is not None for part in validation):
             found = read_validation_set(self._read_X_val, self.classes_, *validation)
             validation_set, unseen = found
-        scoring = getattr(self, "scoring", None)
-        score = None if scoring is None else score_of_weights(self, scoring, unseen)
+        score = None
+        if self.scoring is not None:
+            score = score_of_weights(self, self.scoring, unseen)
 
         def attributes(chain):
             return weights_of(chain) if finish is None else finish(self._with_chain(chain))
@@ -449,7 +444,7 @@ class BaseTagger(CallbackSupport, Persistent, FeatureInput, LinearChainMixin, Ba
 
     def _read_other_scheme(self, labels, offsets, reset):
         """Codes of what is learnt: as in y, unless `learn_scheme` has another scheme."""
-        scheme, before = getattr(self, "learn_scheme", None), self._scheme_learnt
+        scheme, before = self.learn_scheme, self._scheme_learnt
         if not reset and scheme != before:
             raise ValueError(
                 f"learn_scheme={scheme!r} cannot go on from weights for {before!r}: fit anew with "

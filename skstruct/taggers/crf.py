@@ -264,14 +264,11 @@ class CRFTagger(OnlineTagger):
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
-        "l2": [Interval(Real, 0, None, closed="left")],
         "l1": [Interval(Real, 0, None, closed="left")],
         "stop_when_settled": ["boolean"],
         "min_freq": [Interval(Real, 0, None, closed="left")],
         "all_possible_states": ["boolean"],
         "all_possible_transitions": ["boolean"],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
     _learnt = (*LEARNT, *_OF_SOLVERS)

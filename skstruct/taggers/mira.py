@@ -259,7 +259,7 @@ class MIRATagger(SearchTagger):
 
         # Many labellings are compared with each other.
         work = min(self.n_best, MANY) ** 2 / 3 if self.n_best > FEW else None
-        return self._searching(model, margin, work=work)
+        return self._online_learner(model, margin, work=work)
 
 
 class Margin(NamedTuple):

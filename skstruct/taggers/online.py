@@ -121,21 +121,14 @@ class _Deferred:
 class OnlineTagger(BaseTagger):
     """Base of the taggers that learn sequence by sequence, in one call or in portions.
 
-    A subclass defines ``_learner(model)``, which returns an `OnlineLearner`. The loop reads the
-    parameters that `skstruct.learning.online.Settings` and `skstruct.learning.solver.Stopping`
-    list, as far as a subclass has them. So a perceptron with nothing but the parameters that every
-    tagger has is::
+    A subclass defines ``_learner(model)``, which returns what ``_online_learner`` makes of a rule.
+    The loop reads the parameters that `skstruct.learning.online.Settings` and
+    `skstruct.learning.monitor.Stopping` list, as far as a subclass has them. So a perceptron
+    without parameters is::
 
         class PlainPerceptron(OnlineTagger):
-            def __init__(
-                self, *, constraint=None, class_weight=None, n_jobs=None, warm_start=False
-            ):
-                self.constraint, self.class_weight = constraint, class_weight
-                self.n_jobs, self.warm_start = n_jobs, warm_start
-
             def _learner(self, model):
-                settings = settings_of(Settings, self)
-                return OnlineLearner(settings, model, lambda _: Mistakes(model.cost))
+                return self._online_learner(model, lambda _: Mistakes(model.cost))
 
     After `partial_fit` the weights are in ``_state``, and the attributes that users read are
     computed on demand: that takes a pass over all weights, which is long compared with a small
@@ -144,6 +137,9 @@ class OnlineTagger(BaseTagger):
 
     _parameter_constraints: dict = {
         **BaseTagger._parameter_constraints,
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "decay": [Interval(Real, 0, 1, closed="right")],
         "average": ["boolean"],
         "mini_length": [Interval(Real, 1, None, closed="left"), None],
         "structure_alpha": [Interval(Real, 1, None, closed="left")],
@@ -290,6 +286,10 @@ class OnlineTagger(BaseTagger):
     def _fit_online(self, training_set, model, settings, start, monitor):
         return self._learner(model).fit(training_set, start, monitor)
 
+    def _online_learner(self, model, rule, **options):
+        """`OnlineLearner` with the parameters of the tagger; rule and options are as there."""
+        return OnlineLearner(settings_of(Settings, self), model, rule, **options)
+
 
 class SearchTagger(OnlineTagger):
     """Base of the online taggers with the parameters `n_best`, `search` and `beam_width`."""
@@ -301,14 +301,14 @@ class SearchTagger(OnlineTagger):
         "beam_width": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def _searching(self, model, rule, *, work=None):
-        """Online learner whose rule has the search, from ``_search()``, in the field ``search``."""
+    def _online_learner(self, model, rule, *, work=None):
+        """Learner whose rule has the search, from ``_search()``, in the field ``search``."""
         beam = self.search == "beam"
         if work is None:
             work = work_of_search(max(self.n_best, self.beam_width if beam else 1))
         # A beam reads scores one by one, and may miss the best labelling.
         options = {"work": work, "lists": not beam, "notes": _share_of_misses if beam else None}
-        return OnlineLearner(settings_of(Settings, self), model, rule, **options)
+        return super()._online_learner(model, rule, **options)
 
     def _search(self):
         return make_search(self.n_best, self.search, self.beam_width, count_misses=True)

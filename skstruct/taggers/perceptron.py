@@ -7,8 +7,6 @@ import numpy as np
 from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.learning.epoch import add_weighted_contrast, clear_difference, count_wrong, rule
-from skstruct.learning.online import OnlineLearner, Settings
-from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import OnlineTagger
 from skstruct.utils.persistence import set_module
 
@@ -203,8 +201,7 @@ class PerceptronTagger(OnlineTagger):
     _learns_token_weights = True
 
     def _learner(self, model):
-        return OnlineLearner(
-            settings_of(Settings, self),
+        return self._online_learner(
             model,
             lambda training_set: Mistakes(model.cost, training_set.token_weight),
             merit=lambda history: -history["mistakes"][-1],

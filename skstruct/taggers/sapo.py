@@ -1,10 +1,8 @@
 """SAPO, search-based probabilistic online learning (Sun et al., 2018)."""
 
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from skstruct.chain.beam import n_possible
 from skstruct.chain.forward_backward import log_sum_exp
@@ -164,13 +162,6 @@ class SAPOTagger(SearchTagger):
     array([list(['DET', 'NOUN'])], dtype=object)
     """
 
-    _parameter_constraints: dict = {
-        **SearchTagger._parameter_constraints,
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [Interval(Real, 0, 1, closed="right")],
-    }
-
     def __init__(
         self,
         *,
@@ -227,7 +218,7 @@ class SAPOTagger(SearchTagger):
         self.verbose = verbose
 
     def _learner(self, model):
-        return self._searching(model, lambda _: Expectation(self._search()))
+        return self._online_learner(model, lambda _: Expectation(self._search()))
 
 
 class Expectation(NamedTuple):

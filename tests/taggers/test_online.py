@@ -9,11 +9,14 @@ import joblib
 import naive
 import numpy as np
 import pytest
+from helpers.seeds import global_seed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstruct import AROWTagger, CRFTagger, MIRATagger, PerceptronTagger, SAPOTagger, SequenceBatch
+from skstruct.taggers.online import OnlineTagger
+from skstruct.taggers.perceptron import Mistakes
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -187,6 +190,24 @@ def test_warm_start_from_separating_weights_changes_nothing(addresses):
     assert tagger.n_iter_ == 1
     for name, weights in zip(WEIGHTS, before, strict=True):
         assert_array_equal(getattr(tagger, name), weights)
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_a_tagger_may_do_without_parameters(noisy, learn):
+    class PlainPerceptron(OnlineTagger):
+        def _learner(self, model):
+            def merit(history):
+                return -history["mistakes"][-1]
+
+            return self._online_learner(model, lambda _: Mistakes(model.cost), merit=merit)
+
+    X, y = noisy
+    plain, ours = PlainPerceptron(), PerceptronTagger(average=False)
+    for tagger in (plain, ours):
+        with global_seed():
+            getattr(tagger, learn)(X, y)
+    assert plain.get_params() == {}
+    assert_array_equal(plain.coef_, ours.coef_)
 
 
 def test_partial_fit_after_fit_goes_on_from_its_weights(noisy):

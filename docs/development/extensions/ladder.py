@@ -1,8 +1,8 @@
 """A new kind of chain: labels are steps of a ladder, which are climbed one at a time.
 
-Stages of a disease or sections of a letter come in an order: each token has the label of the token
-before, or the next one. So there are two scores for each label in place of a matrix, and a step of
-a dynamic programme takes time proportional to the number of labels, not to its square.
+Each token has the label of the token before, or the next one, as stages of a disease have. So a
+label has two scores in place of a column of a matrix, and a step of a dynamic programme takes time
+proportional to the number of labels.
 """
 
 from typing import NamedTuple
@@ -51,8 +51,7 @@ def ladder_step_max(edges, buffer, t, previous, out):
     """Compare the two sources of each label."""
     out[0] = previous[0] + edges.stay[0]
     for s in range(1, edges.stay.shape[0]):
-        climbed, stayed = previous[s - 1] + edges.up[s], previous[s] + edges.stay[s]
-        out[s] = climbed if climbed > stayed else stayed
+        out[s] = max(previous[s - 1] + edges.up[s], previous[s] + edges.stay[s])
 
 
 # fast: end

@@ -38,22 +38,17 @@ class PassiveAggressiveReranker(BaseReranker):
         verbose=0,
     ):
         self.C = C
-        super().__init__(
-            baseline=baseline,
-            baseline_weight=baseline_weight,
-            max_iter=max_iter,
-            shuffle=shuffle,
-            random_state=random_state,
-            verbose=verbose,
-        )
-
-    def _start(self, n_features, n_groups):
-        return np.zeros(n_features)
+        self.baseline = baseline
+        self.baseline_weight = baseline_weight
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _epoch(self, groups, order, weights):
         mistakes, total_loss, total_cost = 0, 0.0, 0.0
-        for number in order[groups.sample_weight[order] > 0]:
-            first, last = groups.offsets[number], groups.offsets[number + 1]
+        for number in order:
+            first, last = groups.offsets[number : number + 2]
             costs = groups.costs[first:last]
             scores, change = np.zeros((2, last - first))
             candidate_scores(groups.rows, first, last, groups.base, weights, scores)
@@ -70,9 +65,6 @@ class PassiveAggressiveReranker(BaseReranker):
             weights += step * difference
             mistakes, total_loss, total_cost = mistakes + 1, total_loss + loss, total_cost + cost
         return Tally(mistakes, total_loss, total_cost), np.count_nonzero(weights)
-
-    def _finish(self, groups, weights):
-        self.coef_ = weights
 
 
 # reranker: end

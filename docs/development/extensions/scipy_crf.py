@@ -1,7 +1,7 @@
 """A new solver: the objective of a CRF by scipy's L-BFGS-B."""
 
 from itertools import count
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -47,8 +47,7 @@ def solve(training_set, model, settings, start, monitor):
     bound = objective.suboptimality_bound(found.jac)
     notice = None
     if found.nit >= settings.max_iter:
-        limits = settings.max_iter, "iterations"
-        notice = not_converged(found.nit, *limits, bound, found.fun, settings.tol)
+        notice = not_converged(found.nit, "iterations", bound, found.fun, settings)
     return Solution(
         monitor.best or objective.unpack(found.x),
         monitor.arrays(),
@@ -69,10 +68,7 @@ class ScipyCRF(BaseTagger):
     _parameter_constraints: dict = {
         **BaseTagger._parameter_constraints,
         "l2": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     def __init__(

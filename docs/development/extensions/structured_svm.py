@@ -1,9 +1,8 @@
 """A new update rule: structured SVM by stochastic subgradient descent.
 
-Ratliff, Bagnell and Zinkevich (2007) minimise the structured hinge loss
-``max_y [score(y) + cost(y)] - score(gold)``, where ``cost(y)`` counts the wrong tokens of ``y``.
-Its subgradient at one sequence is the features of the best labelling, costs added, less those of
-the gold labels.
+Ratliff, Bagnell and Zinkevich (2007) minimise the structured hinge loss ``max_y [score(y) +
+cost(y)] - score(gold)``, where ``cost(y)`` counts wrong tokens. Its subgradient is the features of
+the best labelling, costs added, less those of the gold labels.
 """
 
 from numbers import Real
@@ -12,11 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.chain.scores import path_score
+from skstruct.chain.scores import add_cost, path_score
 from skstruct.chain.viterbi import viterbi
 from skstruct.learning.epoch import add_contrast, clear_difference, count_wrong, rule
-from skstruct.learning.online import OnlineLearner, Settings
-from skstruct.learning.solver import settings_of
 from skstruct.taggers.online import OnlineTagger
 
 
@@ -24,18 +21,15 @@ from skstruct.taggers.online import OnlineTagger
 class Cost(NamedTuple):
     """Parameters of the rule."""
 
-    cost: float  # of a wrong token
+    costs: np.ndarray  # (n_labels, n_labels), from gold label to predicted one
 
 
 @rule.of(Cost)
 def svm_rule(settings, rows, sample, scores, edges, gold, difference, counts):
     """Gold labelling less the best one with costs added; the loss is the structured hinge."""
-    length, n_labels = gold.shape[0], scores.shape[1]
+    length = gold.shape[0]
     gold_score = path_score(scores, length, edges, gold)
-    for t in range(length):
-        for j in range(n_labels):
-            if j != gold[t]:
-                scores[t, j] += settings.cost
+    add_cost(settings.costs, gold, scores)
     predicted = np.empty(length, np.int32)
     loss = viterbi(scores, length, edges, predicted) - gold_score
     wrong = count_wrong(gold, predicted)
@@ -64,9 +58,6 @@ class StructuredSVMTagger(OnlineTagger):
     _parameter_constraints: dict = {
         **OnlineTagger._parameter_constraints,
         "cost": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [Interval(Real, 0, 1, closed="right")],
     }
 
     def __init__(
@@ -103,7 +94,8 @@ class StructuredSVMTagger(OnlineTagger):
         self.verbose = verbose
 
     def _learner(self, model):
-        return OnlineLearner(settings_of(Settings, self), model, lambda _: Cost(float(self.cost)))
+        costs = self.cost * (1.0 - np.eye(model.n_labels))
+        return self._online_learner(model, lambda _: Cost(costs))
 
 
 # tagger: end
