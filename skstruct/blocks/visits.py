@@ -1,9 +1,9 @@
 """Vectors as learners read them that visit one sequence at a time.
 
-The vectors of a sequence are written into a window, a matrix with all columns of blocks side by
-side. Scores are products of its rows with weights, and a change of the weights is a product of its
-transpose with the differences of labels. All blocks lie in the same few arrays, so that kernels are
-compiled once, whatever blocks there are, also for none.
+The vectors of a sequence are written into a window or a panel, a matrix with all columns of blocks
+side by side. Scores are products of its rows with weights, and a change of the weights is a product
+of its transpose with the differences of labels. All blocks lie in the same few arrays, so that
+kernels are compiled once, whatever blocks there are, also for none.
 """
 
 from typing import NamedTuple
@@ -51,6 +51,22 @@ class Window(NamedTuple):
     every: np.ndarray  # (n_columns,) int32, numbers of the columns
 
 
+class Panel(NamedTuple):
+    """Workspace: the vectors of one sequence, and all weights of vectors, `LANES` labels at a time.
+
+    For learners that leave the last digits to others, or need none: it takes half the time of a
+    window.
+    """
+
+    values: np.ndarray  # (n_rows, n_columns), at least as many rows as tokens
+    of_labels: np.ndarray  # (n_rows, width), numbers of their labels
+    weights: np.ndarray  # (n_blocks, n_columns, LANES)
+    sums: np.ndarray  # (n_blocks, n_columns, LANES), of a sequence
+    exact: np.ndarray  # (n_blocks, n_columns, LANES) float64, the weights
+    lag: np.ndarray  # (n_blocks, n_columns, LANES) float64, what averages lag behind
+    places: np.ndarray  # (PANEL_ROWS,) int64, tokens
+
+
 class VisitRows(NamedTuple):
     """Rows with vectors beside them; a thread has a panel of its own."""
 
@@ -58,7 +74,7 @@ class VisitRows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     vectors: Vectors
-    panel: object  # Panel
+    panel: Panel
 
 
 class VisitTransitionRows(NamedTuple):
@@ -69,7 +85,7 @@ class VisitTransitionRows(NamedTuple):
     data: np.ndarray
     transitions: Rows
     vectors: Vectors
-    panel: object  # Panel
+    panel: Panel
 
 
 def vectors_of(rows):
@@ -264,22 +280,6 @@ def add_sums(vectors, window, factor, weights):
 
 
 # In single precision
-
-
-class Panel(NamedTuple):
-    """Workspace: the vectors of one sequence, and all weights of vectors, `LANES` labels at a time.
-
-    For learners that leave the last digits to others, or need none: it takes half the time of a
-    window.
-    """
-
-    values: np.ndarray  # (n_rows, n_columns), at least as many rows as tokens
-    of_labels: np.ndarray  # (n_rows, width), numbers of their labels
-    weights: np.ndarray  # (n_blocks, n_columns, LANES)
-    sums: np.ndarray  # (n_blocks, n_columns, LANES), of a sequence
-    exact: np.ndarray  # (n_blocks, n_columns, LANES) float64, the weights
-    lag: np.ndarray  # (n_blocks, n_columns, LANES) float64, what averages lag behind
-    places: np.ndarray  # (PANEL_ROWS,) int64, tokens
 
 
 def new_panel(n_columns, length, n_labels):

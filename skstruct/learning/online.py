@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skstruct.blocks.rows import BlockRows, moved
+from skstruct.blocks.rows import BlockRows, moved, without_blocks
 from skstruct.blocks.visits import vectors_of, visit_rows
 from skstruct.chain.dense import Dense
 from skstruct.chain.forward_backward import forward_backward, subtract_agreeing
@@ -309,7 +309,7 @@ class OnlineLearner:
         """
         samples, owner = self.draw_samples(training_set.offsets, random_state)
         # Before threads ask for them.
-        self._vectors_of(training_set.rows)
+        self._readable(training_set.rows)
         rules = []
 
         def visit(samples_, owner_, state_):
@@ -350,9 +350,8 @@ class OnlineLearner:
         state, work_per_row = self._list_transitions(state)
         weight = training_set.sample_weight[owner]
         schedule = self._schedule(len(samples), n_samples)
-        lengths, vectors = samples[:, 1] - samples[:, 0], self._vectors_of(training_set.rows)
-        longest, n_labels = lengths.max(initial=0), self._model.n_labels
-        rows = visit_rows(training_set.rows, vectors, longest, n_labels)
+        lengths, n_labels = samples[:, 1] - samples[:, 0], self._model.n_labels
+        rows = visit_rows(*self._readable(training_set.rows), lengths.max(initial=0), n_labels)
         results = [
             online_epoch(
                 rows,
@@ -367,10 +366,15 @@ class OnlineLearner:
         ]
         return tuple(sum(column) for column in zip(*results, strict=True))
 
-    def _vectors_of(self, rows):
-        """Vectors of some rows, which are kept for the next epoch."""
+    def _readable(self, rows):
+        """Rows and vectors for visits, which are kept for the next epoch.
+
+        Vectors that single precision cannot multiply become sparse columns.
+        """
         if self._read is None or self._read[0] is not rows:
-            self._read = rows, vectors_of(rows)
+            moderate = all(block.may_be_single() for _, block in rows.placed)
+            found = rows if moderate else without_blocks(rows)
+            self._read = rows, (found, vectors_of(found))
         return self._read[1]
 
     def _list_transitions(self, state):
