@@ -113,7 +113,7 @@ class LookedUpBlock(Block):
     def add_fixed_scores(self, weights, out):
         """The same in a fixed order."""
         products = np.zeros((len(self.table), self.numbers.shape[1] * weights.shape[1]))
-        add_fixed_product(self.table, self._by_dimension(weights), self.factor, products)
+        add_fixed_product(self.table, weights, self.factor, products)
         gather(products, read_only(self.numbers), out)
 
     def add_gradient(self, residual, out, run, *, precise=True):

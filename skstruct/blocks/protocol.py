@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from skstruct.compiled.jit import lean_jit
+from skstruct.compiled.lanes import LANES, TOGETHER, add_wide_terms
 from skstruct.matrices import read_only
 
 # Rows of a panel. In double precision with 512 numbers a row, they fit the outer caches.
@@ -211,46 +212,55 @@ def are_row_numbers(array):
     return isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.int32
 
 
+# Rows that are multiplied while they are in the caches, and columns whose weights stay in the
+# innermost one meanwhile.
+_ROWS, _COLUMNS = 64, 128
+
+
 def add_fixed_product(matrix, weights, factor, out):
-    """Add ``factor * matrix @ weights`` to ``out``, each row in the order of the columns."""
-    weights = np.ascontiguousarray(weights, np.float64)
-    total = np.empty((_TOGETHER, weights.shape[1]))
-    add_rows_in_order(matrix, read_only(weights), factor, total, out)
+    """Add ``factor * matrix @ weights`` to ``out``, each row in the order of the columns.
 
-
-# Rows that use a row of weights one after the other, while it is in the innermost cache.
-_TOGETHER = 4
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_columns), float32 or float64
+    weights : ndarray of shape (n_places * n_columns, n_labels)
+        One matrix of weights after the other.
+    factor : float
+    out : ndarray of shape (n_rows, n_places * n_labels)
+        Products with all of them side by side.
+    """
+    n_labels, weights = weights.shape[1], np.ascontiguousarray(weights, np.float64)
+    if n_labels < LANES:
+        wide = np.zeros((len(weights), LANES))
+        wide[:, :n_labels], weights = weights, wide
+    size = min(len(matrix) + TOGETHER - 1, _ROWS)
+    work = np.empty((size, matrix.shape[1])), np.empty((size, weights.shape[1]))
+    add_rows_in_order(matrix, read_only(weights), n_labels, factor, *work, out)
 
 
 @lean_jit
-def add_rows_in_order(matrix, weights, factor, total, out):
-    """Add ``factor * matrix @ weights`` to ``out``; ``total`` is workspace for a few rows.
+def add_rows_in_order(matrix, weights, n_labels, factor, panel, total, out):
+    """Do the work of `add_fixed_product` with at least `LANES` columns of weights.
 
-    Four columns at a time need a sum to be read and written only once, and round as one by one.
+    ``panel`` and ``total`` are workspace for a multiple of `TOGETHER` rows, or for all of them.
     """
-    n_labels, together, n_columns = weights.shape[1], total.shape[0], matrix.shape[1]
-    in_fours = n_columns - n_columns % 4
-    for first in range(0, matrix.shape[0], together):
-        n = min(together, matrix.shape[0] - first)
+    n_columns, size = matrix.shape[1], panel.shape[0]
+    for first in range(0, matrix.shape[0], size):
+        n = min(size, matrix.shape[0] - first)
         for r in range(n):
-            for j in range(n_labels):
-                total[r, j] = 0.0
-        for f in range(0, in_fours, 4):
-            w0, w1, w2, w3 = weights[f], weights[f + 1], weights[f + 2], weights[f + 3]
+            for f in range(n_columns):
+                panel[r, f] = matrix[first + r, f]
+        for place in range(out.shape[1] // n_labels):
+            for r in range(size):
+                for j in range(total.shape[1]):
+                    total[r, j] = 0.0
+            for f in range(0, n_columns, _COLUMNS):
+                end = min(f + _COLUMNS, n_columns)
+                for r in range(0, n, TOGETHER):
+                    add_wide_terms(panel, r, weights, place * n_columns, f, end, total)
             for r in range(n):
-                row, sums = matrix[first + r], total[r]
-                x0, x1 = np.float64(row[f]), np.float64(row[f + 1])
-                x2, x3 = np.float64(row[f + 2]), np.float64(row[f + 3])
                 for j in range(n_labels):
-                    sums[j] = sums[j] + x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
-        for f in range(in_fours, n_columns):
-            for r in range(n):
-                x = np.float64(matrix[first + r, f])
-                for j in range(n_labels):
-                    total[r, j] += x * weights[f, j]
-        for r in range(n):
-            for j in range(n_labels):
-                out[first + r, j] += factor * total[r, j]
+                    out[first + r, place * n_labels + j] += factor * total[r, j]
 
 
 @lru_cache

@@ -86,6 +86,15 @@ if numba.config.DISABLE_JIT:
             sum_wide_rows(None, matrix, rows, values[s], None, 0, len(rows), total)
             out[s] += total
 
+    def add_wide_terms(values, t, matrix, start, first, last, out):
+        """``out[s] += values[s, k] * matrix[start + k]`` for ``first <= k < last``, in this order.
+
+        For `TOGETHER` rows from ``t``.
+        """
+        for k in range(first, last):
+            for s in range(t, t + TOGETHER):
+                out[s] += values[s, k] * matrix[start + k]
+
     def add_wide_outers(x, y, places, out):
         """``out += sum_i outer(x[places[i]], y[places[i]])`` over the first `TOGETHER` places."""
         for place in places[:TOGETHER]:
@@ -494,6 +503,40 @@ else:
             return context.get_dummy_value()
 
         return types.void(values, types.intp, matrix, rows, out), codegen
+
+    @intrinsic
+    def add_wide_terms(typing, values, t, matrix, start, first, last, out):
+        """``out[s] += values[s, k] * matrix[start + k]`` for ``first <= k < last``, in this order.
+
+        For `TOGETHER` rows from ``t``. Nothing is fused: processors differ in what they can fuse.
+        """
+
+        def codegen(context, builder, signature, args):
+            code = _Code(context, builder)
+            x, weights, target = (code.array(signature.args[i], args[i]) for i in (0, 2, 6))
+            n, width = (builder.extract_value(part.shape, 1) for part in (x, weights))
+            some = [builder.add(args[1], _INT(i)) for i in range(TOGETHER)]
+            starts = [builder.mul(row, n) for row in some]
+
+            with cgutils.for_range_slice(builder, _INT(0), width, _INT(LANES)) as (start, _):
+                at, skip = code.fit(start, width)
+                places = (builder.add(builder.mul(row, width), at) for row in some)
+                found = [code.block(target, place) for place in places]
+
+                def step(totals, k):
+                    row = builder.mul(builder.add(args[3], k), width)
+                    _, block = code.block(weights, builder.add(row, at))
+                    factors = [code.spread(code.item(x, builder.add(s, k))) for s in starts]
+                    pairs = zip(totals, factors, strict=True)
+                    return [builder.fadd(t, builder.fmul(factor, block)) for t, factor in pairs]
+
+                totals = code.over_rows([before for _, before in found], *args[4:6], step)
+                for (address, before), total in zip(found, totals, strict=True):
+                    code.store(builder.select(code.skipped(skip), before, total), address)
+            return context.get_dummy_value()
+
+        n = types.intp
+        return types.void(values, n, matrix, n, n, n, out), codegen
 
     @intrinsic
     def add_wide_outers(typing, x, y, places, out):

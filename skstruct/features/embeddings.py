@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skstruct.blocks.looked_up import LookedUpBlock
 from skstruct.blocks.rows import Placed
+from skstruct.compiled.jit import lean_jit
 from skstruct.features.base import LearningVectorizer, keep_names_in, names_in
 from skstruct.features.columns import normalized, read_words
 from skstruct.features.scaling import scale_of
@@ -184,7 +185,9 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         dtype = None if dtype is None else check_float_dtype(dtype)
         words, codes, bounds, names = read_words(X, self.column, names)
         table, number_of, mean = self._look_up(words, n_dimensions, dtype)
-        return LookedUpBlock(table, _around(number_of[codes], bounds, offsets)), bounds, names, mean
+        numbers = np.empty((len(codes), len(offsets)), np.int32)
+        look_around(number_of, codes, bounds, np.array(offsets, np.int64), numbers)
+        return LookedUpBlock(table, numbers), bounds, names, mean
 
     def _look_up(self, words, n_dimensions, dtype):
         """Table of the vectors of words, the number of each word's row, -1 for zeros, and the mean.
@@ -267,19 +270,27 @@ def _names_of(offsets, n_dimensions):
     return read_only(np.array(names, dtype=object))
 
 
-def _around(numbers, bounds, offsets):
-    """For each token, the numbers of those at some offsets in its sequence, -1 beyond the ends."""
-    n, found = len(numbers), np.full((len(numbers), len(offsets)), -1, np.int32)
-    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
-    for place, offset in enumerate(offsets):
-        first, last = max(-offset, 0), n - max(offset, 0)
-        if first >= last:
-            continue
-        here, there = slice(first, last), slice(first + offset, last + offset)
-        found[here, place] = numbers[there]
-        if owner is not None:
-            found[here, place][owner[here] != owner[there]] = -1
-    return found
+@lean_jit
+def look_around(numbers, codes, bounds, offsets, out):
+    """Write for each token the numbers of the words at some offsets in its sequence.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_words,)
+    codes : ndarray of shape (n_rows,)
+        The word of each token.
+    bounds : ndarray of shape (n_sequences + 1,)
+        Token at which each sequence starts.
+    offsets : ndarray of shape (n_places,)
+    out : ndarray of shape (n_rows, n_places)
+        Written; -1 beyond the ends of the sequence.
+    """
+    for i in range(bounds.shape[0] - 1):
+        for t in range(bounds[i], bounds[i + 1]):
+            for place in range(offsets.shape[0]):
+                at = t + offsets[place]
+                is_inside = bounds[i] <= at and at < bounds[i + 1]
+                out[t, place] = numbers[codes[at]] if is_inside else -1
 
 
 class _OfHashes:
@@ -317,9 +328,9 @@ def _stacked(found, n_dimensions, dtype):
         return np.empty((0, n_dimensions), dtype)
     with np.errstate(over="ignore"):
         table = np.concatenate(vectors, dtype=dtype, casting="unsafe").reshape(len(vectors), -1)
-    is_finite = np.isfinite(table).all(axis=1)
+    is_finite = np.isfinite(table)
     if not is_finite.all():
-        word = list(found)[np.argmin(is_finite)]
+        word = list(found)[np.argmin(is_finite.all(axis=1))]
         raise ValueError(f"The vector of {word!r} has NaN or infinite values as {table.dtype}.")
     return table
 

@@ -16,7 +16,7 @@ from skstruct.chain.forward_backward import forward_backward
 from skstruct.chain.listed import Leaving, Listed, ListedFactors
 from skstruct.chain.protocol import forbidding
 from skstruct.chain.ranges import NEARLY_ONE, normalize
-from skstruct.chain.scores import Rows, longest, sequence_scores
+from skstruct.chain.scores import Rows, add_boundary, longest, sequence_scores
 from skstruct.chain.viterbi import extend_prefixes, walk_back
 from skstruct.compiled.jit import inline_lean_jit, inner_jit, inner_lean_jit, jit, lean_jit
 from skstruct.compiled.objects import (
@@ -248,9 +248,10 @@ def take(store, plan):
     for k in range(ends[ends.shape[0] - 1]):
         if columns[k] >= plan[N_FEATURES]:
             return OTHER
-        if values.shape[0] and not abs(values[k]) <= LARGEST_VALUE:
+    for k in range(values.shape[0]):
+        if not abs(values[k]) <= LARGEST_VALUE:
             return OTHER
-    return tidy(store)
+    return DONE if values.shape[0] > columns.shape[0] else tidy(store)
 
 
 @inner_lean_jit
@@ -458,7 +459,7 @@ def best_few(rows, offsets, chain, labels, scores, work):
             handicaps(chain.transition, handicap)
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
-        sequence_scores(rows, a, b, chain, emission)
+        write_scores_of(rows, a, b, chain, emission)
         score = 0.0
         if b > a:
             extend_prefixes(emission, b - a, edges, (handicap, contenders), row)
@@ -468,6 +469,19 @@ def best_few(rows, offsets, chain, labels, scores, work):
         if scores.shape[0]:
             scores[i] = score
     return True
+
+
+@inner_lean_jit
+def write_scores_of(rows, first, last, chain, out):
+    """Write the scores of one sequence. Values without columns are scores, but for biases."""
+    if rows.data.shape[0] <= rows.indices.shape[0]:
+        sequence_scores(rows, first, last, chain, out)
+        return
+    n_labels = out.shape[1]
+    for t in range(first, last):
+        for j in range(n_labels):
+            out[t - first, j] = chain.intercept[j] + rows.data[t * n_labels + j]
+    add_boundary(chain.start, chain.end, out, last - first)
 
 
 @inner_jit
@@ -525,7 +539,7 @@ def sum_with(factors, rows, offsets, chain, work, marginals, log_partition, no_c
         factors = forbidding(factors)
     for i in range(offsets.shape[0] - 1):
         a, b = offsets[i], offsets[i + 1]
-        sequence_scores(rows, a, b, chain, emission)
+        write_scores_of(rows, a, b, chain, emission)
         log_partition[i] = forward_backward(
             emission, b - a, factors, marginals[a:b], scale, 0.0, no_counts
         )

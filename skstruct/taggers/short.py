@@ -9,14 +9,14 @@ of arrays that Python makes, they took 15 and 30. CRFsuite takes 2 and 12.
 """
 
 from array import array
-from functools import cache, cached_property
+from functools import cache
 from numbers import Integral
 from operator import countOf, is_, sub
 
 import numpy as np
 from numba.core import types
 
-from skstruct.blocks.rows import label_scores, rows_of_scores
+from skstruct.blocks.rows import label_scores
 from skstruct.chain.protocol import chain_factors
 from skstruct.compiled.objects import READABLE
 from skstruct.decoding import with_list
@@ -90,19 +90,17 @@ def _ask_again(tagger, X, store, labels, sums):
         way = current_way(tagger, attributes)
         if way is None:
             return False
-        given, address = X, way.address
-        if isinstance(X, SequenceBatch):
-            given, address = None, way.score(X, store)
-        if address is None:
+        is_batch = isinstance(X, SequenceBatch)
+        if is_batch and not way.score(X, store):
             return False
-        call = given, attributes, address, store, labels, sums
+        call = None if is_batch else X, attributes, way.address, store, labels, sums
         status = way.ask(id(call))
         if status == few.MISSING:
             way.codes.learn(labels[n_lists::2], labels[n_lists + 1 :: 2])
         elif status == few.UNTABULATED:
             attributes[DERIVED] = ShortWay(tagger, tabulates=True)
         elif status == few.LARGE:
-            return way.decode(address, store, labels, sums)
+            return way.decode(store, labels, sums)
         elif status != few.STALE:
             return status == few.DONE
         del labels[n_lists:]
@@ -288,28 +286,21 @@ class ShortWay:
             if tabulates:
                 self._tabulate(chain)
 
-    @cached_property
-    def _plan_of_scores(self):
-        """The plan for tokens whose features are the scores of the labels."""
-        plan, identity = self._plan.copy(), np.eye(len(self.chain.transition))
-        plan[few.WEIGHTS], plan[few.N_FEATURES] = identity.ctypes.data, len(identity)
-        self._arrays.append(identity)
-        return plan
-
     def score(self, batch, store):
-        """Fill a store with the scores of the labels of a batch with blocks.
+        """Fill a store with scores of labels, in place of the tokens of a batch with blocks.
 
         Returns
         -------
-        address : int or None
-            Of the plan for them. None where a batch has to be made, which raises the errors.
+        found : bool
+            False where a batch has to be made, which raises the errors.
         """
         if self.chain is None:
-            return None
+            return False
         rows, placed = block_rows(batch)
         scores = label_scores(rows, placed, self.chain.weights)
-        store[:] = pack(LooseRows(*rows_of_scores(scores), batch.offsets))
-        return self._plan_of_scores.ctypes.data
+        ends, columns = np.zeros(len(scores) + 1, np.int64), np.empty(0, np.int32)
+        store[:] = pack(LooseRows(ends, columns, scores.ravel(), batch.offsets))
+        return True
 
     def _point(self, place, array):
         """Note the address of an array, and keep the array."""
@@ -379,9 +370,9 @@ class ShortWay:
             for place, part in zip((few.FROM_LABEL, few.INTO, few.ORDER), leaving, strict=True):
                 self._point(place, part)
 
-    def decode(self, address, store, labels, sums):
+    def decode(self, store, labels, sums):
         """Do the rest of `answer` for many tokens, without the lock of the interpreter."""
-        if not decode_few(address, id(store), len(labels) > 0, id(sums)):
+        if not decode_few(self.address, id(store), len(labels) > 0, id(sums)):
             return False
         if labels:
             loose, codes = unpack(store)

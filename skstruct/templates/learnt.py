@@ -6,7 +6,7 @@ import numpy as np
 
 from skstruct.features.base import warn_of_unseen_values
 from skstruct.features.tokens import LooseRows, keep_frequent
-from skstruct.matrices import are_ones, read_only
+from skstruct.matrices import read_only
 from skstruct.templates.numbering import (
     NOT_FOUND_YET,
     Features,
@@ -186,7 +186,7 @@ class LearntFeatures(Persistent):
     def find_few(self, reader, n_jobs):
         """Look the features up in a few sequences; return `LooseRows`."""
         counts, columns, ends = gather_rows(reader, self._numbers_in(reader, n_jobs))
-        values = np.empty(0) if are_ones(counts) else counts.astype(np.float64)
+        values = np.empty(0) if counts is None else counts.astype(np.float64)
         return LooseRows(ends, columns, values, reader.offsets)
 
     def _numbers_in(self, reader, n_jobs):

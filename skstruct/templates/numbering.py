@@ -14,7 +14,7 @@ import numpy as np
 from skstruct.compiled.jit import inline_lean_jit, inner_lean_jit, lean_jit
 from skstruct.compiled.lanes import prefetch
 from skstruct.features.tokens import as_canonical
-from skstruct.matrices import are_ones, shared_ones
+from skstruct.matrices import shared_ones
 from skstruct.utils.parallel import run_tasks
 
 # For fewer tokens, starting threads takes longer than the work itself.
@@ -187,8 +187,7 @@ def gather(reader, numbers, n_columns, dtype, column_of=None):
     matrix : csr_matrix of shape (n_rows, n_columns)
     """
     counts, indices, indptr = gather_rows(reader, numbers, column_of)
-    ones = are_ones(counts)
-    data = shared_ones(len(counts), dtype) if ones else counts.astype(dtype)
+    data = shared_ones(len(indices), dtype) if counts is None else counts.astype(dtype)
     return as_canonical(data, indices, indptr, n_columns)
 
 
@@ -206,7 +205,7 @@ def gather_rows(reader, numbers, column_of=None):
     Returns
     -------
     counts, indices, indptr : ndarray
-        Arrays of a CSR matrix.
+        Arrays of a CSR matrix; counts that are all one are None.
     """
     if reader.of_transitions:
         offsets = reader.offsets
@@ -216,17 +215,18 @@ def gather_rows(reader, numbers, column_of=None):
     counts = np.empty(numbers.size, np.min_scalar_type(len(numbers)))
     indptr = np.zeros(reader.n_rows + 1, np.int64)
     block = np.empty((_BLOCK, len(numbers)), np.int32)
-    n = merge_columns(numbers, column_of, block, indptr, indices, counts)
-    return counts[:n], indices[:n], indptr
+    n, repeats = merge_columns(numbers, column_of, block, indptr, indices, counts)
+    return counts[:n] if repeats else None, indices[:n], indptr
 
 
 @lean_jit
 def merge_columns(numbers, column_of, block, indptr, indices, counts):
     """Merge the columns of all templates into sorted rows with counts.
 
-    An empty `column_of` means that numbers are columns. Returns the number of entries.
+    An empty `column_of` means that numbers are columns. Returns the number of entries, and whether
+    one counts more than once.
     """
-    n = 0
+    n, repeats = 0, False
     for r in range(numbers.shape[1]):
         if r % _BLOCK == 0:
             _read_block(numbers, column_of, r, block)
@@ -240,13 +240,14 @@ def merge_columns(numbers, column_of, block, indptr, indices, counts):
                 k -= 1
             if k > first and indices[k - 1] == c:
                 counts[k - 1] += 1
+                repeats = True
                 continue
             for j in range(n, k, -1):
                 indices[j], counts[j] = indices[j - 1], counts[j - 1]
             indices[k], counts[k] = c, 1
             n += 1
         indptr[r + 1] = n
-    return n
+    return n, repeats
 
 
 @inner_lean_jit

@@ -128,6 +128,32 @@ def test_products_are_those_of_the_matrix(kind, dtype, n_rows, n_jobs):
     assert block.count() == np.count_nonzero(X)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_labels", [1, 7, LANES, 2 * LANES + 3])
+@pytest.mark.parametrize("n_rows", [1, 6, 70])
+def test_scores_of_predictions_are_added_up_column_by_column(dtype, n_labels, n_rows):
+    """To the last bit: whatever the number of rows, and whatever the processor can fuse."""
+    rng, n_columns = np.random.default_rng(n_labels), 300
+    matrix = rng.normal(size=(n_rows, n_columns)).astype(dtype)
+    numbers = rng.integers(-1, n_rows, size=(9, 2))
+    weights, start = rng.normal(size=(2 * n_columns, n_labels)), rng.normal(size=(9, n_labels))
+    products = []
+    for part in (weights[:n_columns], weights[n_columns:]):
+        total = np.zeros((n_rows, n_labels))
+        for column in range(n_columns):
+            total += np.outer(matrix[:, column].astype(np.float64), part[column])
+        products.append(0.3 * total)
+    expected, found = start.copy(), start.copy()
+    for place, product in enumerate(products):
+        has = numbers[:, place] >= 0
+        expected[has] += product[numbers[has, place]]
+    LookedUpBlock(matrix, numbers, 0.3).add_fixed_scores(weights, found)
+    assert_array_equal(found, expected)
+    found = np.zeros((n_rows, n_labels))
+    DenseBlock(matrix, 0.3).add_fixed_scores(weights[:n_columns], found)
+    assert_array_equal(found, products[0])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_selected_with_what_they_need(kind):
     block = kind(50)

@@ -14,6 +14,7 @@ from skstruct.compiled.lanes import (
     TOGETHER,
     add_wide_outers,
     add_wide_products,
+    add_wide_terms,
     scatter_wide_row,
     sum_wide_rows,
 )
@@ -122,6 +123,25 @@ def test_products_of_rows_together_are_those_of_each(n):
         expected[t] += total
         assert_allclose(total, values[t] @ matrix[rows], rtol=1e-13, atol=1e-14)
     multiply_together(values, 2, matrix, rows, out)
+    assert_array_equal(out, expected)
+
+
+@numba.njit
+def add_terms(values, t, matrix, start, first, last, out):
+    add_wide_terms(values, t, matrix, start, first, last, out)
+
+
+@wide
+def test_terms_are_added_one_after_the_other(n):
+    """To the last bit, and as on processors that cannot fuse."""
+    rng = np.random.default_rng(n)
+    values, matrix = rng.normal(size=(TOGETHER + 3, 6)), rng.normal(size=(9, n))
+    out = rng.normal(size=(TOGETHER + 3, n))
+    expected = out.copy()
+    for k in range(1, 5):
+        for t in range(2, 2 + TOGETHER):
+            expected[t] += values[t, k] * matrix[3 + k]
+    add_terms(values, 2, matrix, 3, 1, 5, out)
     assert_array_equal(out, expected)
 
 

@@ -1,6 +1,7 @@
 """Dense vectors beside sparse features: in dicts, side by side, looked up, in a pipeline."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from skstruct import (
     VectorScaler,
 )
 from skstruct.features import align_subwords
+from skstruct.features.embeddings import look_around
 from skstruct.matrices import as_csr, hstack
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
@@ -296,6 +298,23 @@ class Vectors:
     def __getitem__(self, word):
         self.calls.append(word)
         return VECTORS[word]
+
+
+def test_neighbours_are_those_of_the_sequence():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        offsets = rng.integers(-3, 4, size=rng.integers(1, 5))
+        bounds = np.concatenate([[0], np.cumsum(rng.integers(0, 6, size=rng.integers(1, 5)))])
+        numbers = rng.integers(-1, 9, size=4).astype(np.int32)
+        codes = rng.integers(4, size=bounds[-1]).astype(np.int32)
+        found = np.full((len(codes), len(offsets)), -7, np.int32)
+        look_around(numbers, codes, bounds, offsets, found)
+        expected = [
+            [numbers[codes[t + n]] if first <= t + n < last else -1 for n in offsets]
+            for first, last in pairwise(bounds)
+            for t in range(first, last)
+        ]
+        assert found.tolist() == expected
 
 
 def test_each_distinct_word_is_looked_up_once():
