@@ -371,9 +371,7 @@ def dual_free_epoch(
             continue
         gold = labels[a:b]
         state_scores(features, chain.weights, threshold, n_labels, a, b, scores)
-        if vectors.columns.shape[0] > 0:
-            load_vectors(vectors, a, b, panel.values)
-            add_panel_scores(panel, b - a, scores)
+        add_vector_scores(vectors, a, b, panel, scores)
         add_bias_scores(shrunk, b - a, scores)
         add_cost(cost, gold, scores)
         if age >= most:
@@ -398,9 +396,7 @@ def dual_free_epoch(
         share = step_share(i, curvature, strength[i] * square, memory)
         node = marginals[: b - a]
         move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
-        if vectors.columns.shape[0] > 0:
-            sum_panel(panel, b - a, node)
-            add_panel_sums(panel, threshold)
+        move_vectors(panel, node, threshold)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
         add_change(features, a, b, marginals, found, factors.edges, free, chain)
@@ -428,17 +424,23 @@ def shrink_panel(panel, threshold):
 
 
 @inner_lean_jit
-def add_panel_sums(panel, threshold):
-    """Add the sums in a panel to its weights, and shrink these."""
+def add_vector_scores(vectors, first, last, panel, scores):
+    """Add the scores of the vectors of some tokens, if there are any."""
+    if vectors.columns.shape[0] > 0:
+        load_vectors(vectors, first, last, panel.values)
+        add_panel_scores(panel, last - first, scores)
+
+
+@inner_lean_jit
+def move_vectors(panel, change, threshold):
+    """Change the weights of the vectors in the panel, and shrink these."""
     size = panel.exact.size
-    exact, sums, small = (
-        panel.exact.reshape(size),
-        panel.sums.reshape(size),
-        panel.weights.reshape(size),
-    )
+    if size > 0:
+        sum_panel(panel, change.shape[0], change)
+    exact, sums = panel.exact.reshape(size), panel.sums.reshape(size)
     for p in range(size):
         exact[p] += sums[p]
-        small[p] = shrink(exact[p], threshold)
+    shrink_panel(panel, threshold)
 
 
 @inline_jit

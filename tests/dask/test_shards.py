@@ -281,8 +281,10 @@ def test_online_learners_of_shards_take_blocks(tagger):
     sparse = SequenceBatch(sp.csr_matrix(batch.X), batch.offsets)
     tagger.set_params(max_iter=4, random_state=0)
     ours, theirs = (learn_from_shards(tagger, cut(X, y, 3)) for X in (batch, sparse))
+    # They multiply vectors in single precision.
     for name in LEARNT[1:]:
-        assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-9, err_msg=name)
+        found, expected = getattr(ours, name), getattr(theirs, name)
+        assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("min_freq", [1, 14])
