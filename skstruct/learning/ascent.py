@@ -351,15 +351,12 @@ def dual_free_epoch(
         has ended then.
     """
     length, n_labels = longest(offsets, 0, offsets.shape[0] - 1), chain.transition.shape[0]
-    scores = np.empty((length, n_labels))
-    marginals = np.empty((length, n_labels))
-    scale = np.empty(length)
+    scores, marginals = np.empty((length, n_labels)), np.empty((length, n_labels))
+    scale, terms = np.empty(length), np.empty((2, length * n_labels))
     factors = factors_of(edges_of(shrunk, length), length)
     counts = zero_counts(factors.edges, length)
     kept_nodes, kept_edges = memory.node.reshape(-1), memory.transition.reshape(-1)
-    terms = np.empty((2, length * n_labels))
-    read_weights(vectors.columns, 1, chain.weights, n_labels, panel)
-    shrink_panel(panel, threshold)
+    fill_panel(vectors, chain.weights, n_labels, threshold, panel)
     most = age = FRESH * n_labels
     least = -1.0 if threshold is None else LEAST_MOVE
     for visit in range(order.shape[0]):
@@ -388,20 +385,18 @@ def dual_free_epoch(
         subtract_gold_counts(gold, factors.edges, marginals, counts)
         found = count_rows(factors.edges, counts, b - a)
         row, end = remembered(factors.edges, i, a, b)
-        kept = memory.transition[row:end]
         nodes = marginals.reshape(-1)[: (b - a) * n_labels]
         past = kept_nodes[a * n_labels : b * n_labels]
         curvature, square = change_of_nodes(features, squares, a, gold, nodes, past, terms)
-        square += change_of_edges(features, a, factors.edges, found, kept)
+        square += change_of_edges(features, a, factors.edges, found, memory.transition[row:end])
         share = step_share(i, curvature, strength[i] * square, memory)
-        node = marginals[: b - a]
-        move_tokens(features, a, node, past, share, -strength[i], least, chain.weights)
-        move_vectors(panel, node, threshold)
+        moved = marginals[: b - a]
+        move_tokens(features, a, moved, past, share, -strength[i], least, chain.weights)
+        move_vectors(panel, moved, threshold)
         change, width = found.reshape(-1), memory.transition.shape[1]
         move_towards(change, kept_edges[row * width : end * width], share, -strength[i])
-        add_change(features, a, b, marginals, found, factors.edges, free, chain)
-        shrink_biases(chain, threshold, shrunk)
-        shrink_visited(shrunk, chain, features, a, b, threshold)
+        add_change(features, a, b, moved, found, factors.edges, free, chain)
+        shrink_rest(shrunk, chain, features, a, b, threshold)
         clear(change)
     write_weights(vectors.columns, 1, panel, n_labels, chain.weights)
     return True
@@ -411,8 +406,15 @@ def dual_free_epoch(
 def add_change(features, first, last, node, found, edges, free, chain):
     """Add the changes of one sequence to the other entries of the conjugate vector."""
     add_to_features(chain, features, found, first, last)
-    add_free(node[: last - first], chain, free)
+    add_free(node, chain, free)
     add_free_transitions(edges, found, free, chain)
+
+
+@inner_lean_jit
+def fill_panel(vectors, weights, n_labels, threshold, panel):
+    """Copy the weights of vectors into a panel, and shrink them."""
+    read_weights(vectors.columns, 1, weights, n_labels, panel)
+    shrink_panel(panel, threshold)
 
 
 @inner_lean_jit
@@ -472,7 +474,9 @@ def prefetch_part(array, first, last):
 
 
 @inline_jit
-def shrink_biases(chain, threshold, out):
+def shrink_rest(out, chain, features, first, last, threshold):
+    """Shrink biases, and what a visit of some rows has changed but for transitions all share."""
+    shrink_visited(out, chain, features, first, last, threshold)
     for j in range(chain.intercept.shape[0]):
         out.intercept[j] = shrink(chain.intercept[j], threshold)
         out.start[j] = shrink(chain.start[j], threshold)
