@@ -403,8 +403,8 @@ def insert_code(code, codes, n):
 
 # -------------------------------------------------------------------------------------------- epoch
 
-# A smaller scale is multiplied into the weights.
-SMALLEST_SCALE = 1e-100
+# A smaller scale is multiplied into the weights, which single precision could not hold otherwise.
+SMALLEST_SCALE = 1e-15
 
 
 class OnlineState(NamedTuple):

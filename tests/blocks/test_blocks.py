@@ -502,6 +502,14 @@ def test_other_learners_learn_what_they_learn_from_sparse_columns(monkeypatch, t
         assert_same_weights(portion, theirs.partial_fit(sparse[::2], y[::2]))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_of_vectors_whose_scale_gets_small():
+    batch, y = make_batch()
+    tagger = SAPOTagger(l2=6.0, learning_rate=0.99, decay=1.0, max_iter=15, tol=None)
+    tagger.set_params(random_state=0)
+    assert_same_weights(clone(tagger).fit(batch, y), clone(tagger).fit(flat(batch), y))
+
+
 @pytest.mark.parametrize("n_labels", [2, 9, 29])
 @pytest.mark.parametrize(
     "tagger",
@@ -628,7 +636,7 @@ def test_vectors_beside_transition_features_and_early_stopping():
         tagger.set_params(tol=None, random_state=0)
         ours, theirs = (clone(tagger).fit(X, y) for X in (with_features, flat(with_features)))
         assert_same_weights(ours, theirs)
-        assert_allclose(ours.transition_coef_, theirs.transition_coef_, atol=1e-9)
+        assert_allclose(ours.transition_coef_, theirs.transition_coef_, rtol=1e-5, atol=1e-5)
         stopping = clone(tagger).set_params(early_stopping=True)
         if "scoring" in stopping.get_params():
             stopping.set_params(scoring=make_scorer(token_accuracy_score))
@@ -917,7 +925,8 @@ def test_the_drop_in_learns_from_arrays_as_from_numbers(monkeypatch, algorithm):
     assert max(np.diff(matrix.indptr).max() for matrix in seen) < 5
     monkeypatch.setattr("skstruct.features.tokens.LEAST_COLUMNS", 99)
     theirs = clone(crf).fit(X, y)
-    tol = 1e-9 if algorithm != "lbfgs" else 1e-3
+    # Online learners multiply vectors in single precision.
+    tol = 1e-6 if algorithm != "lbfgs" else 1e-3
     weights, expected = ours.state_features_, theirs.state_features_
     assert any("vector" in name for name, _ in expected)
     for names in weights.keys() | expected.keys():

@@ -55,7 +55,7 @@ BENCHMARKS = {
     "conformal": ({"splits", "bounds"}, ()),
     "vectors": (
         {
-            *("fits", "dense", "memory", "sentence", "scale", "scores"),
+            *("fits", "dense", "memory", "sentence", "scale", "static", "static_gains"),
             *("states", "states_gains", "own_text", "own_text_gains"),
         },
         (),
