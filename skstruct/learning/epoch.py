@@ -403,8 +403,9 @@ def insert_code(code, codes, n):
 
 # -------------------------------------------------------------------------------------------- epoch
 
-# A smaller scale is multiplied into the weights, which single precision could not hold otherwise.
-SMALLEST_SCALE = 1e-15
+# A smaller scale is multiplied into the weights: without vectors, and with them, as their weights
+# have to stay within single precision.
+SMALLEST_SCALE, SMALLEST_WITH_VECTORS = 1e-100, 1e-15
 
 
 class OnlineState(NamedTuple):
@@ -520,6 +521,8 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     buffer = buffers_for(state, edges, rows, samples)
     fill_panel(rows, chain, rows.panel)
     mistakes, loss = 0, 0.0
+    has_vectors = rows.vectors.columns.shape[0] > 0
+    smallest = SMALLEST_WITH_VECTORS if has_vectors else SMALLEST_SCALE
     for s in range(samples.shape[0]):
         sample, gold = samples[s], labels[samples[s, 0] : samples[s, 1]]
         if gold.shape[0] == 0 or sample_weight[s] == 0.0:
@@ -533,7 +536,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
-        if progress[SCALE] < SMALLEST_SCALE:
+        if progress[SCALE] < smallest:
             empty_panel(rows, state)
             rescale(state)
             fill_panel(rows, chain, rows.panel)

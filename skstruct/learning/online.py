@@ -24,6 +24,7 @@ from skstruct.learning.epoch import (
     SCALE,
     SEEN,
     SMALLEST_SCALE,
+    SMALLEST_WITH_VECTORS,
     TOTAL,
     EpochResult,
     OnlineState,
@@ -113,14 +114,14 @@ def undo_of(state, rows):
     return undo
 
 
-def may_rescale(state, l2, n_samples):
+def may_rescale(state, l2, n_samples, smallest=SMALLEST_SCALE):
     """Return True if a pass over so many samples may multiply the scale into all weights."""
     shrinkage = state.progress[RATE] * l2 / max(n_samples, 1)
     if shrinkage >= 1:
         return True
     # Half of it, to allow for rounding.
     least = np.log(state.progress[SCALE] / 2) + n_samples * np.log1p(-shrinkage)
-    return least <= np.log(SMALLEST_SCALE)
+    return least <= np.log(smallest)
 
 
 def _distinct(indices, n, placed):
@@ -284,7 +285,9 @@ class OnlineLearner:
             The same, or a copy if the pass may touch all weights.
         """
         n_samples = np.count_nonzero(np.diff(training_set.offsets))
-        if may_rescale(state, self.settings.l2, n_samples):
+        has_vectors = bool(training_set.rows.placed)
+        smallest = SMALLEST_WITH_VECTORS if has_vectors else SMALLEST_SCALE
+        if may_rescale(state, self.settings.l2, n_samples, smallest):
             return copied_arrays(state)
         undo.append(undo_of(state, training_set.rows))
         return state
