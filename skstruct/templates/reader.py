@@ -454,14 +454,15 @@ class ValueNumbers:
         if not any(steps):
             return np.array([self.of(values)], np.int32)
         results = {} if self._vocabulary is None else self._vocabulary.results(column, steps)
-        nothing = len(steps) * _NOT_KEPT.tobytes()
-        found = b"".join(map(results.get, values, repeat(nothing)))
+        nothing = _NOT_KEPT.tobytes()
+        found = b"".join(map(results.get, values, repeat(len(steps) * nothing)))
         codes = np.frombuffer(found, np.int32).reshape(-1, len(steps)).T.copy()
+        if self._vocabulary is not None and nothing not in found:
+            return codes
         is_fresh = codes == _NOT_KEPT
-        if is_fresh.any():
-            for row, fresh, functions, where in zip(codes, is_fresh, steps, lines, strict=True):
-                found = apply(functions, list(compress(values, fresh.tolist())), where)
-                row[fresh] = self.of(found)
+        for row, fresh, functions, where in zip(codes, is_fresh, steps, lines, strict=True):
+            found = apply(functions, list(compress(values, fresh.tolist())), where)
+            row[fresh] = self.of(found)
         if self._vocabulary is None:
             self._memory[column] = steps, values, codes
             return codes
