@@ -50,8 +50,11 @@ def write_speed(report, arguments, vectors_for, corpus):
     quick, repeat = arguments.quick, arguments.repeat
     wanted = PARTS if arguments.only is None else (arguments.only,)
     if "fits" in wanted:
-        rows, note = measure_fits(corpus, 1.0 if quick else 0.1, vectors_for, repeat)
-        head = ["learner", "words, s", "with vectors, times", "iterations"]
+        rows, (fewer, every), note = measure_fits(
+            corpus, 1.0 if quick else 0.1, vectors_for, repeat
+        )
+        head = ["learner", f"words, s, {fewer} labels", "with vectors, times", "iterations"]
+        head += [f"times, {every} labels", "iterations"]
         report.write("fits", table(head, rows), f"{note}. {machine()}")
     if "dense" in wanted:
         rows, note = measure_dense(200 if quick else 20_000, 13, repeat)

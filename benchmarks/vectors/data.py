@@ -2,6 +2,7 @@
 
 import importlib.util
 import warnings
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 from time import process_time
@@ -32,6 +33,13 @@ def share_of(pair, share, seed=0):
     order = np.random.default_rng(seed).permutation(len(X))
     cut = int(share * len(X))
     return [([X[i] for i in part], [y[i] for i in part]) for part in (order[:cut], order[cut:])]
+
+
+def of_commonest(y, n=6):
+    """The same labels, without chunks of other kinds than the commonest: 13 labels."""
+    kinds = Counter(label[2:] for label in chain.from_iterable(y) if label != "O")
+    kept = {kind for kind, _ in kinds.most_common(n)}
+    return [[label if label[2:] in kept else "O" for label in labels] for labels in y]
 
 
 def random_vectors(words, n=SIZE):
