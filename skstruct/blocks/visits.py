@@ -61,10 +61,11 @@ class Panel(NamedTuple):
     values: np.ndarray  # (n_rows, n_columns), at least as many rows as tokens
     of_labels: np.ndarray  # (n_rows, width), numbers of their labels
     weights: np.ndarray  # (n_blocks, n_columns, LANES)
-    sums: np.ndarray  # (n_blocks, n_columns, LANES), of a sequence
+    sums: np.ndarray  # (n_blocks, n_columns, LANES), of a sequence, for the blocks that change
     exact: np.ndarray  # (n_blocks, n_columns, LANES) float64, the weights
     lag: np.ndarray  # (n_blocks, n_columns, LANES) float64, what averages lag behind
     places: np.ndarray  # (PANEL_ROWS,) int64, tokens
+    changing: np.ndarray  # (n_blocks,) int64, blocks with a label that changes
 
 
 class VisitRows(NamedTuple):
@@ -184,7 +185,8 @@ def load_vectors(vectors, first, last, values):
         column = 0
         for p in range(vectors.numbers.shape[1]):
             number, size = vectors.numbers[t, p], vectors.places[p, 2]
-            start, factor = vectors.places[p, 1] + number * size, vectors.factors[p]
+            start = vectors.places[p, 1] + number * size
+            factor = values.dtype.type(vectors.factors[p])
             part = values[t - first, column : column + size]
             if number < 0:
                 for f in range(part.shape[0]):
@@ -200,7 +202,7 @@ def load_vectors(vectors, first, last, values):
 def load_vector(vector, factor, out):
     """Write a vector times a factor; rows of arrays in loops from zero are vectorised."""
     for f in range(out.shape[0]):
-        out[f] = factor * np.float64(vector[f])
+        out[f] = factor * vector[f]
 
 
 @inner_lean_jit
@@ -290,7 +292,8 @@ def new_panel(n_columns, length, n_labels):
     )
     weights, sums = np.zeros((2, n_blocks, n_columns, LANES), np.float32)
     exact, lag = np.zeros((2, n_blocks, n_columns, LANES))
-    return Panel(values, of_labels, weights, sums, exact, lag, np.zeros(PANEL_ROWS, np.int64))
+    places, changing = (np.zeros(n, np.int64) for n in (PANEL_ROWS, n_blocks))
+    return Panel(values, of_labels, weights, sums, exact, lag, places, changing)
 
 
 @inner_lean_jit
@@ -305,26 +308,58 @@ def add_panel_scores(panel, length, out):
 
 @inner_lean_jit
 def sum_panel(panel, length, difference):
-    """Write the vectors in the panel times the differences of labels into its sums."""
-    sums, factors, places, n = panel.sums.reshape(panel.sums.size), panel.of_labels, panel.places, 0
-    for p in range(sums.shape[0]):
-        sums[p] = 0.0
+    """Write the vectors in the panel times the differences of labels into its sums.
+
+    Returns the number of the blocks of labels that change, ``panel.changing``, whose sums lie one
+    after the other.
+    """
+    n_blocks, places, n = find_changing(panel, length, difference), panel.places, 0
+    sums, width = panel.sums[:n_blocks], n_blocks * LANES
+    factors = panel.of_labels.reshape(panel.of_labels.size)[: PANEL_ROWS * width]
+    factors, flat = factors.reshape((PANEL_ROWS, width)), sums.reshape(sums.size)
+    for p in range(flat.shape[0]):
+        flat[p] = 0.0
     for t in range(length):
         changes = False
         for j in range(difference.shape[1]):
             changes |= difference[t, j] != 0.0
         if changes:
             places[n] = t
-            for j in range(factors.shape[1]):
-                factors[n, j] = difference[t, j] if j < difference.shape[1] else 0.0
+            write_changing(panel, difference[t], factors[n])
             n += 1
         if n == PANEL_ROWS or (t == length - 1 and n > 0):
             for i in range(n, PANEL_ROWS):
                 places[i] = t
-                for j in range(factors.shape[1]):
+                for j in range(width):
                     factors[i, j] = 0.0
-            add_panel_outers(panel.values, places, factors, panel.sums)
+            add_panel_outers(panel.values, places, factors, sums)
             n = 0
+    return n_blocks
+
+
+@inner_lean_jit
+def find_changing(panel, length, difference):
+    """Write the numbers of the blocks with a label that changes; return how many there are."""
+    n_labels, n = difference.shape[1], 0
+    for b in range(panel.changing.shape[0]):
+        changes = False
+        for t in range(length):
+            for j in range(b * LANES, min((b + 1) * LANES, n_labels)):
+                changes |= difference[t, j] != 0.0
+        if changes:
+            panel.changing[n] = b
+            n += 1
+    return n
+
+
+@inner_lean_jit
+def write_changing(panel, difference, out):
+    """Write the differences of the labels of one token in the blocks that change."""
+    for i in range(out.shape[0] // LANES):
+        first = panel.changing[i] * LANES
+        for lane in range(LANES):
+            j = first + lane
+            out[i * LANES + lane] = difference[j] if j < difference.shape[0] else 0.0
 
 
 @inner_lean_jit

@@ -60,7 +60,7 @@ from skstruct.chain.second_order import (
     score_triples,
 )
 from skstruct.compiled.jit import inline_jit, inner_lean_jit, jit, lean_jit
-from skstruct.compiled.lanes import LINE, prefetch
+from skstruct.compiled.lanes import LANES, LINE, prefetch
 from skstruct.compiled.rows import squared_distance, sum_in_lanes
 from skstruct.learning.layout import (
     add_state_gradient,
@@ -436,12 +436,12 @@ def add_vector_scores(vectors, first, last, panel, scores):
 @inner_lean_jit
 def move_vectors(panel, change, threshold):
     """Change the weights of the vectors in the panel, and shrink these."""
-    size = panel.exact.size
-    if size > 0:
-        sum_panel(panel, change.shape[0], change)
-    exact, sums = panel.exact.reshape(size), panel.sums.reshape(size)
-    for p in range(size):
-        exact[p] += sums[p]
+    size = panel.exact.shape[1] * LANES
+    n_changing = sum_panel(panel, change.shape[0], change) if size > 0 else 0
+    for i in range(n_changing):
+        exact, sums = panel.exact[panel.changing[i]].reshape(size), panel.sums[i].reshape(size)
+        for p in range(size):
+            exact[p] += sums[p]
     shrink_panel(panel, threshold)
 
 

@@ -725,16 +725,18 @@ def change_labels(rows, sample, difference, step, fit_intercept, state, scratch)
 @inner_lean_jit
 def change_vectors(rows, sample, difference, step, state):
     """Add ``step`` times the differences to the weights of vectors, which are in the panel."""
-    panel, total, size = rows.panel, state.progress[TOTAL], rows.panel.exact.size
-    sum_panel(panel, sample[1] - sample[0], difference)
-    exact, weights = panel.exact.reshape(size), panel.weights.reshape(size)
-    sums, lag = panel.sums.reshape(size), panel.lag.reshape(size)
-    for p in range(size):
-        exact[p] += step * sums[p]
-        weights[p] = exact[p]
-    if state.lag.weights.shape[0] > 0:
+    panel, total = rows.panel, state.progress[TOTAL]
+    average, size = state.lag.weights.shape[0] > 0, LANES * rows.vectors.columns.shape[0]
+    for i in range(sum_panel(panel, sample[1] - sample[0], difference)):
+        b, sums = panel.changing[i], panel.sums[i].reshape(size)
+        exact, weights = panel.exact[b].reshape(size), panel.weights[b].reshape(size)
         for p in range(size):
-            lag[p] += total * (step * sums[p])
+            exact[p] += step * sums[p]
+            weights[p] = exact[p]
+        if average:
+            lag = panel.lag[b].reshape(size)
+            for p in range(size):
+                lag[p] += total * (step * sums[p])
 
 
 @inline_lean_jit

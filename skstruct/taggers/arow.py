@@ -412,8 +412,7 @@ def learn_by_variance(
     multiplier, slack = step_size(cost, weight, spread, settings)
     step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, buffers)
     change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
-    for c in range(buffers.features.counts[1]):
-        read_label(rows, chain.weights, buffers.features.labels[c])
+    read_labels(rows, chain.weights, buffers.features.labels[: buffers.features.counts[1]])
     total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
@@ -523,22 +522,27 @@ def append_vectors(rows, sample, difference, sums):
     """Append the differences of the columns of vectors, which are in the panel."""
     columns, panel = rows.vectors.columns, rows.panel
     n_rows, n_columns = sums.counts[0], sums.counts[1]
-    sum_panel(panel, sample[1] - sample[0], difference)
+    n_changing = sum_panel(panel, sample[1] - sample[0], difference)
     for f in range(columns.shape[0]):
         sums.features[n_rows + f] = columns[f]
-        for c in range(n_columns):
-            j = sums.labels[c]
-            sums.values[(n_rows + f) * n_columns + c] = panel.sums[j // LANES, f, j % LANES]
+    for c in range(n_columns):
+        j, place = sums.labels[c], n_rows * n_columns + c
+        for i in range(n_changing):
+            if panel.changing[i] == j // LANES:
+                for f in range(columns.shape[0]):
+                    sums.values[place + f * n_columns] = panel.sums[i, f, j % LANES]
     sums.counts[0] = n_rows + columns.shape[0]
 
 
 @inner_lean_jit
-def read_label(rows, weights, j):
-    """Copy the changed weights of vectors for a label into the panel."""
+def read_labels(rows, weights, labels):
+    """Copy the changed weights of vectors for some labels into the panel."""
     columns, exact, single = rows.vectors.columns, rows.panel.exact, rows.panel.weights
     for f in range(columns.shape[0]):
-        weight = weights[columns[f], j]
-        exact[j // LANES, f, j % LANES] = single[j // LANES, f, j % LANES] = weight
+        row = weights[columns[f]]
+        for c in range(labels.shape[0]):
+            j = labels[c]
+            exact[j // LANES, f, j % LANES] = single[j // LANES, f, j % LANES] = row[j]
 
 
 @inline_lean_jit
