@@ -1,5 +1,6 @@
 """Labels that are wrong: those that a tagger doubts which has learnt from other sequences."""
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -114,7 +115,7 @@ def find_label_errors(estimator, X, y, *, cv=5, groups=None, n_jobs=None):
     warn_of_label_features(X, "find_label_errors")
     X, y = lists_to_split(X), as_lists(y)
     labels = labels_to_split(X, y, is_read=isinstance(estimator, BaseTagger))
-    if groups is not None and isinstance(cv, int):
+    if groups is not None and isinstance(cv, Integral):
         cv = GroupKFold(cv)
     splits = list(check_cv(cv).split(X, y, groups))
     numbers = np.arange(len(labels))

@@ -48,26 +48,28 @@ from skstruct.taggers.online import LearnerState, OnlineTagger
 from skstruct.utils.declared import Maybe
 from skstruct.utils.persistence import set_module
 
+# Finite, so that a rate times a difference that vanishes is no NaN.
+_LARGEST_RATE = 1e300
+
 
 @inline_lean_jit
-def adapt(difference, variance, multiplier, slack):
+def adapt(difference, variance, multiplier, shrinkage):
     """Change of a weight, and its variance afterwards (Crammer, Kulesza and Dredze, 2009)."""
     change = multiplier * variance * difference
-    return change, variance / (1.0 + variance * difference * difference / slack)
+    return change, variance / (1.0 + shrinkage * variance * difference * difference)
 
 
 @inline_lean_jit
 def step_size(cost, weight, spread, settings):
-    """Multiplier of the difference, and the slack by which variances shrink."""
+    """Multiplier of the difference, and the rate at which variances shrink."""
     if settings.learns_variance:
         slack = settings.slack / weight
-        return min(cost / (slack + spread), settings.cap), slack
+        return min(cost / (slack + spread), settings.cap), min(1.0 / slack, _LARGEST_RATE)
     multiplier = 1.0
     if settings.cost != SHARE:
         total = settings.slack + spread
         multiplier = min(cost / total, settings.cap) if total > 0.0 else 0.0
-    # Infinite slack keeps the variances.
-    return multiplier * weight, np.inf
+    return multiplier * weight, 0.0
 
 
 # Losses of a wrong labelling (`Adaptive.cost`). The first three are the excess of its score over
@@ -374,7 +376,7 @@ class ConfidentStep(NamedTuple):
     """Change of weights in proportion to their variances (see `Step`)."""
 
     multiplier: float
-    slack: float  # variances shrink the less, the larger it is
+    shrinkage: float  # rate at which variances shrink
     chain: Chain
     lag: Chain
     variance: Chain
@@ -409,8 +411,8 @@ def learn_by_variance(
     codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
     spread = spread_of_sums(buffers.features, variance.weights)
     spread = add_spread(edges, counts, spread, variance, buffers, codes)
-    multiplier, slack = step_size(cost, weight, spread, settings)
-    step = ConfidentStep(multiplier, slack, chain, lag, variance, progress, codes, buffers)
+    multiplier, shrinkage = step_size(cost, weight, spread, settings)
+    step = ConfidentStep(multiplier, shrinkage, chain, lag, variance, progress, codes, buffers)
     change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
     read_labels(rows, chain.weights, buffers.features.labels[: buffers.features.counts[1]])
     total = buffers.total
@@ -432,7 +434,7 @@ def change_sums(step, sums, weights, lag, variance):
             if d == 0.0:
                 continue
             before = weights[f, j]
-            change, variance[f, j] = adapt(d, variance[f, j], step.multiplier, step.slack)
+            change, variance[f, j] = adapt(d, variance[f, j], step.multiplier, step.shrinkage)
             weights[f, j] = before + change
             growth += change * (before + weights[f, j])
             if average:
@@ -445,7 +447,7 @@ def change_row_by_variance(step, d, weights, lag, variance):
     average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
     for j in range(d.shape[0]):
         if d[j] != 0.0:
-            change, variance[j] = adapt(d[j], variance[j], step.multiplier, step.slack)
+            change, variance[j] = adapt(d[j], variance[j], step.multiplier, step.shrinkage)
             weights[j] += change
             if average:
                 lag[j] += so_far * change

@@ -116,7 +116,8 @@ def test_groups_are_in_one_fold(damaged):
     by_groups = find_label_errors(CRFTagger(), X, wrong, cv=4, groups=groups)
     splits = list(GroupKFold(4).split(X, wrong, groups))
     assert by_groups == find_label_errors(CRFTagger(), X, wrong, cv=splits)
-    assert by_groups == find_label_errors(CRFTagger(), X, wrong, cv=GroupKFold(4), groups=groups)
+    for cv in (GroupKFold(4), np.int64(4)):
+        assert by_groups == find_label_errors(CRFTagger(), X, wrong, cv=cv, groups=groups)
     assert by_groups == find_label_errors(CRFTagger(), X, wrong, cv=splits, n_jobs=2)
 
 
