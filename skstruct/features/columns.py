@@ -22,19 +22,6 @@ _SHAPE = (
 )
 
 
-class SharedTokens(list):
-    """Sequences that several transformers read: what the first finds serves the others.
-
-    Attributes
-    ----------
-    numbered : tuple of (list, ndarray, ndarray) or None
-        Distinct tokens, the number of each token among them, and the offsets, if all are strings or
-        tuples of strings.
-    """
-
-    numbered = None
-
-
 class TokenColumns:
     """Columns of the tokens of a batch as integer codes.
 
@@ -67,13 +54,17 @@ class TokenColumns:
         self._first_frame = None
         self._wanted = wanted
         self._columns = []
-        shared = X.numbered if type(X) is SharedTokens else None
-        if shared is None or not self._are_plain(shared[0]):
-            shared = self._number_tokens(X)
-        distinct, which, offsets = shared
-        # A copy, because batches make theirs read-only.
-        self.offsets = offsets.copy()
+        self._number = defaultdict(count().__next__)
+        which, lengths = [], []
+        sequences = iterate_level(X, "X", "{sequence}s", _SHAPE)
+        while chunk := list(islice(sequences, _CHUNK)):
+            which.append(self._read(chunk, lengths))
+        if not lengths:
+            raise DataError("Found an empty batch: at least one {sequence} is required.")
+        self.offsets = offsets_of(lengths)
+        which = which[0] if len(which) == 1 else np.concatenate(which)
         self.values, self.codes = {}, {}
+        distinct = list(self._number)
         for c in self._columns:
             if self.n_columns == 1:
                 self.codes[c], self.values[c] = which, distinct
@@ -83,22 +74,7 @@ class TokenColumns:
             number = defaultdict(count().__next__)
             self.codes[c] = _look_up(number, column)[which]
             self.values[c] = list(number)
-
-    def _number_tokens(self, X):
-        """Distinct tokens, the number of each token among them, and the offsets."""
-        self._number, self._is_plain = defaultdict(count().__next__), True
-        which, lengths = [], []
-        sequences = iterate_level(X, "X", "{sequence}s", _SHAPE)
-        while chunk := list(islice(sequences, _CHUNK)):
-            which.append(self._read(chunk, lengths))
-        if not lengths:
-            raise DataError("Found an empty batch: at least one {sequence} is required.")
-        which = which[0] if len(which) == 1 else np.concatenate(which)
-        numbered = list(self._number), which, offsets_of(lengths)
-        if type(X) is SharedTokens and self._is_plain:
-            X.numbered = numbered
         del self._number
-        return numbered
 
     def _read(self, chunk, lengths):
         """Numbers of the tokens of a chunk of sequences among the distinct tokens.
@@ -112,7 +88,6 @@ class TokenColumns:
         if set(map(type, chunk)) <= {list, tuple}:
             chunk = list(map(tuple, chunk))
         else:
-            self._is_plain = False
             self._check_frames(chunk, first)
             chunk = [_as_tokens(sequence, i) for i, sequence in enumerate(chunk, start=first)]
         lengths += map(len, chunk)
@@ -126,7 +101,6 @@ class TokenColumns:
             which = None
         new = list(islice(reversed(number), len(number) - n_known))
         if which is None or not self._are_plain(new):
-            self._is_plain = False
             for token in new:
                 del number[token]
             number.default_factory = count(n_known).__next__

@@ -11,7 +11,6 @@ from joblib import effective_n_jobs
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils import get_tags
 
-from skstruct.features.columns import SharedTokens
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import ReturnsBatches, SequenceBatch
 from skstruct.utils.persistence import Persistent, set_module
@@ -139,10 +138,9 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
         if params or self.verbose or not (is_alone or effective_n_jobs(self.n_jobs) == 1):
             return super().transform(X, **params)
         parts, weights = {}, self.transformer_weights or {}
-        read = SharedTokens(X) if is_alone else X
         for name, transformer in self.transformer_list:
             if not isinstance(transformer, str):
-                parts[name] = transformer.transform(read)
+                parts[name] = transformer.transform(X)
             elif transformer == "passthrough":
                 parts[name] = X
             if parts.get(name) is X and isinstance(X, SequenceBatch):

@@ -648,8 +648,13 @@ def test_compiled_kernels_give_the_same(uncompiled):
     expected = {name: np.asarray(value) for name, value in results().items()}
     assert uncompiled.keys() == expected.keys() | {"reached"}
     for name, value in expected.items():
-        # Fits end at about the same point, after sums in another order.
-        tolerance = 1e-4 if "crf" in name else 1e-12
+        tolerance = 1e-12
+        if "crf" in name:
+            # Fits end at about the same point, after sums in another order.
+            tolerance = 1e-4
+        elif name.startswith(("noisy", "blocks")):
+            # Online learners multiply vectors in single precision.
+            tolerance = 1e-5
         np.testing.assert_allclose(
             uncompiled[name], value, rtol=tolerance, atol=tolerance, err_msg=name
         )

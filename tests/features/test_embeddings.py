@@ -541,35 +541,6 @@ def test_union_reads_an_iterator_once():
     assert_array_equal(dense(union.fit(iter(TOKENS)).transform(TOKENS)), dense(expected))
 
 
-ODD = [("the", 1), ("cat", True), ("sat", "1")]
-
-
-@pytest.mark.parametrize("sentence", [["the", "cat"], ["the", 1, "1", True], ODD, tuple(ODD)])
-def test_transformers_of_one_sentence_find_what_they_find_alone(sentence):
-    is_plain = isinstance(sentence[0], str)
-    by_column = {"column": 0 if is_plain else 1}
-    vectors = {word: [1.0, 2.0] for word in ("the", "1", "True")}
-    parts = [
-        ("first", EmbeddingVectorizer(vectors, **by_column)),
-        ("words", TemplateVectorizer(["U0:%x[0,0]"])),
-        ("second", EmbeddingVectorizer(vectors | {"cat": [3.0, 4.0]}, offsets=(-1, 0))),
-    ]
-    union = SequenceUnion(parts).fit([sentence, ["the", "1"] if is_plain else ODD[:1]])
-    batch = union.transform([sentence])
-    alone = [part.transform([sentence]) for _, part in union.transformer_list]
-    assert_array_equal(dense(batch), np.hstack([dense(part) for part in alone]))
-    # A transformer may make its batch's arrays read-only, and they are those of no other.
-    assert not np.shares_memory(alone[0].offsets, batch.offsets)
-
-
-def test_transformers_of_one_sentence_name_the_same_wrong_token():
-    union = SequenceUnion([(str(i), unscaled(VECTORS, column=i)) for i in range(2)])
-    union.fit([[("the", "cat"), ("cat", "sat")]])
-    for wrong in (("the", 2.5), ("the",), ("the", None)):
-        with pytest.raises(ValueError, match=r"[Ss]equence 0, token 1"):
-            union.transform([[("the", "cat"), wrong]])
-
-
 def test_union_of_nothing():
     union = make_union().fit(TOKENS).set_params(words="drop", vectors="drop", lengths="drop")
     for nothing in (union, SequenceUnion([])):
