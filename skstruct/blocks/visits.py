@@ -363,30 +363,29 @@ def write_changing(panel, difference, out):
 
 
 @inner_lean_jit
-def read_weights(columns, stride, weights, n_labels, panel):
-    """Copy the weights of vectors into a panel.
+def read_blocks(columns, stride, weights, n_labels, blocks):
+    """Copy what each weight of vectors has into blocks like those of `Panel.exact`.
 
     ``weights`` is a vector, in which those of column ``f`` begin at ``stride * columns[f]``.
     """
-    for b in range(panel.exact.shape[0]):
+    for b in range(blocks.shape[0]):
         first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
         for f in range(columns.shape[0]):
             place = np.uint64(stride * columns[f]) + first
             for j in range(width):
-                panel.exact[b, f, j] = weights[place + j]
-                panel.weights[b, f, j] = weights[place + j]
+                blocks[b, f, j] = weights[place + j]
 
 
 @inner_lean_jit
-def write_weights(columns, stride, panel, n_labels, weights):
-    """Copy them back; return the growth of their squared norm."""
+def write_blocks(columns, stride, blocks, n_labels, weights):
+    """Copy it back; return the growth of its squared norm."""
     growth = 0.0
-    for b in range(panel.exact.shape[0]):
+    for b in range(blocks.shape[0]):
         first, width = np.uint64(b * LANES), np.uint64(min(n_labels - b * LANES, LANES))
         for f in range(columns.shape[0]):
             place = np.uint64(stride * columns[f]) + first
             for j in range(width):
-                before, weight = weights[place + j], panel.exact[b, f, j]
+                before, weight = weights[place + j], blocks[b, f, j]
                 weights[place + j] = weight
                 growth += (weight - before) * (weight + before)
     return growth

@@ -148,7 +148,8 @@ def find_spans(rows, offsets, first, last, chain, factors, task, paths, log_part
     length, n_labels = longest(offsets, first, last), chain.intercept.shape[0]
     scores, marginals = np.empty((length, n_labels)), np.empty((length, n_labels))
     factors = factors_for(chain, factors, length)
-    places, probabilities, n = np.empty((16, 5), np.int64), np.empty(16), 0
+    # The type that it has later: a constant in a tuple has another one.
+    places, probabilities, n = np.empty((16, 5), np.int64), np.empty(16), np.int64(0)
     choice = no_choice(task.thresholds.shape[0], length)
     for i in range(first, last):
         a, b = offsets[i], offsets[i + 1]

@@ -33,10 +33,10 @@ from skstruct.blocks.visits import (
     add_panel_scores,
     load_vectors,
     new_panel,
-    read_weights,
+    read_blocks,
     sum_panel,
     vectors_of_blocks,
-    write_weights,
+    write_blocks,
 )
 from skstruct.chain.dense import Chain, Dense
 from skstruct.chain.family import family, needed
@@ -398,7 +398,7 @@ def dual_free_epoch(
         add_change(features, a, b, moved, found, factors.edges, free, chain)
         shrink_rest(shrunk, chain, features, a, b, threshold)
         clear(change)
-    write_weights(vectors.columns, 1, panel, n_labels, chain.weights)
+    write_blocks(vectors.columns, 1, panel.exact, n_labels, chain.weights)
     return True
 
 
@@ -413,7 +413,7 @@ def add_change(features, first, last, node, found, edges, free, chain):
 @inner_lean_jit
 def fill_panel(vectors, weights, n_labels, threshold, panel):
     """Copy the weights of vectors into a panel, and shrink them."""
-    read_weights(vectors.columns, 1, weights, n_labels, panel)
+    read_blocks(vectors.columns, 1, weights, n_labels, panel.exact)
     shrink_panel(panel, threshold)
 
 

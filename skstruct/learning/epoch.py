@@ -14,9 +14,9 @@ import numpy as np
 from skstruct.blocks.visits import (
     add_panel_scores,
     load_vectors,
-    read_weights,
+    read_blocks,
     sum_panel,
-    write_weights,
+    write_blocks,
 )
 from skstruct.chain import per_token  # noqa: F401
 from skstruct.chain.dense import Chain, Dense
@@ -472,12 +472,17 @@ def rule(settings, rows, sample, scores, edges, gold, difference, counts):
 
 
 @needed(compiler=inner_jit)
-def buffers_for(state, edges, rows, samples):
-    """Workspace of `learn` for any of the samples."""
+def buffers_for(state, settings, edges, rows, samples):
+    """Workspace of `learn` for any of the samples, with the settings that it needs."""
+
+
+@family
+def empty_buffer(buffer, rows, state):
+    """Copy back what a workspace has of the state."""
 
 
 @needed(compiler=inner_lean_jit)
-def learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, buffer):
+def learn(state, edges, rows, sample, gold, difference, counts, sizes, buffer):
     """Change the weights by the difference of a sample; reset the counts of transitions to zero.
 
     ``sizes`` are the loss, the weight of the sample, and True if biases are learnt. All else is as
@@ -518,7 +523,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
     difference = np.empty((length, n_labels))
     edges = edges_of(chain, length)
     counts = zero_counts(edges, length)
-    buffer = buffers_for(state, edges, rows, samples)
+    buffer = buffers_for(state, settings, edges, rows, samples)
     fill_panel(rows, chain, rows.panel)
     mistakes, loss = 0, 0.0
     has_vectors = rows.vectors.columns.shape[0] > 0
@@ -532,7 +537,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
         wrong, sample_loss = rule(settings, rows, sample, scores, edges, gold, difference, counts)
         if sample_loss > 0.0 or wrong > 0:
             sizes = sample_loss, sample_weight[s], schedule.fit_intercept
-            learn(state, edges, rows, sample, gold, difference, counts, sizes, settings, buffer)
+            learn(state, edges, rows, sample, gold, difference, counts, sizes, buffer)
         mistakes += wrong
         loss += sample_weight[s] * sample_loss
         finish_sample(schedule, state)
@@ -541,6 +546,7 @@ def online_epoch(rows, labels, samples, sample_weight, schedule, settings, state
             rescale(state)
             fill_panel(rows, chain, rows.panel)
     empty_panel(rows, state)
+    empty_buffer(buffer, rows, state)
     return mistakes, loss
 
 
@@ -576,8 +582,11 @@ def sample_scores(rows, sample, state, scores):
 def fill_panel(rows, chain, panel):
     """Copy the weights of vectors into a panel, where they change."""
     weights = chain.weights.reshape(chain.weights.size)
-    n_labels = chain.intercept.shape[0]
-    read_weights(rows.vectors.columns, n_labels, weights, n_labels, panel)
+    n_labels, size = chain.intercept.shape[0], panel.exact.size
+    read_blocks(rows.vectors.columns, n_labels, weights, n_labels, panel.exact)
+    exact, single = panel.exact.reshape(size), panel.weights.reshape(size)
+    for p in range(size):
+        single[p] = exact[p]
 
 
 @inline_jit
@@ -585,8 +594,8 @@ def empty_panel(rows, state):
     """Copy them back, and add up what averages lag behind."""
     weights, lag, n_labels = state.chain.weights, state.lag.weights, state.chain.intercept.shape[0]
     flat = weights.reshape(weights.size)
-    place = rows.vectors.columns, n_labels, rows.panel, n_labels
-    state.progress[NORM] += write_weights(*place, flat)
+    place = rows.vectors.columns, n_labels, rows.panel.exact, n_labels
+    state.progress[NORM] += write_blocks(*place, flat)
     if lag.shape[0] > 0:
         add_lag(rows.vectors.columns, rows.panel.lag, lag)
 
@@ -650,14 +659,14 @@ class Step(NamedTuple):
 
 
 @buffers_for.of(OnlineState)
-def step_buffers(state, edges, rows, samples):
+def step_buffers(state, settings, edges, rows, samples):
     """Buffers for labels or transitions that change."""
     most = most_changed(state.chain)
     return Scratch(np.empty(most, np.int64), np.empty(most))
 
 
 @learn.of(OnlineState)
-def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, settings, scratch):
+def learn_by_step(state, edges, rows, sample, gold, difference, counts, sizes, scratch):
     """Take a step of the learning rate times the weight of the sample."""
     chain, lag, progress = state.chain, state.lag, state.progress
     size = sizes[1] * progress[RATE] / progress[SCALE]

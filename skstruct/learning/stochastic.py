@@ -339,8 +339,8 @@ def collect_features(problem, distinct, i, difference):
     sums = difference.window.sums
     if sums.shape[0] > 0:
         sum_vectors(difference.window, b - a, node)
-        for f in range(sums.shape[0]):
-            total += dot(sums[f], sums[f])
+        flat = sums.reshape(sums.size)
+        total += dot(flat, flat)
     if problem.fit_intercept:
         for j in range(n_labels):
             bias = 0.0

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skstruct.blocks.visits import sum_panel
+from skstruct.blocks.visits import read_blocks, sum_panel, write_blocks
 from skstruct.chain.dense import Chain
 from skstruct.chain.family import family
 from skstruct.chain.listed import GrowingList
@@ -38,6 +38,7 @@ from skstruct.learning.epoch import (
     change_token_features,
     clear_difference,
     count_wrong,
+    empty_buffer,
     learn,
     most_changed,
     rule,
@@ -364,12 +365,15 @@ class Sums(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Workspace for the differences of one sample."""
+    """Parameters of the update, and workspace for the differences of one sample."""
 
+    settings: Adaptive
     total: Chain  # of biases, and of transitions with features; label pairs are empty
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
+    variance: np.ndarray  # of the weights of vectors, as their panel has these
+    lanes: np.ndarray  # (LANES,)
 
 
 class ConfidentStep(NamedTuple):
@@ -386,35 +390,50 @@ class ConfidentStep(NamedTuple):
 
 
 @buffers_for.of(ConfidentState)
-def all_buffers(state, edges, rows, samples):
+def all_buffers(state, settings, edges, rows, samples):
     chain, k = state.chain, state.chain.intercept.shape[0]
+    variances, kept = state.variance.weights, np.zeros(rows.panel.exact.shape)
+    read_blocks(rows.vectors.columns, k, variances.reshape(variances.size), k, kept)
     return Buffers(
+        settings,
         Chain(np.empty((0, k)), np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros(k)),
-        sums_buffer(rows, samples, k, rows.vectors.columns.shape[0]),
+        sums_buffer(rows, samples, k),
         transitions_buffer(chain, rows, samples),
         np.empty(most_changed(chain), np.int64),
+        kept,
+        np.empty(LANES),
     )
 
 
+@empty_buffer.of(Buffers)
+def empty_buffers(buffers, rows, state):
+    """Copy back the variances of the weights of vectors."""
+    variances, k = state.variance.weights, state.chain.intercept.shape[0]
+    flat = variances.reshape(variances.size)
+    write_blocks(rows.vectors.columns, k, buffers.variance, k, flat)
+
+
 @learn.of(ConfidentState)
-def learn_by_variance(
-    state, edges, rows, sample, gold, difference, counts, sizes, settings, buffers
-):
+def learn_by_variance(state, edges, rows, sample, gold, difference, counts, sizes, buffers):
     """Change each weight in proportion to its variance, and the variances."""
-    cost, weight, fit_intercept = sizes
+    settings, (cost, weight, fit_intercept) = buffers.settings, sizes
     chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
     sum_features(rows, sample, difference, settings, buffers.features)
-    if rows.vectors.columns.shape[0] > 0:
-        append_vectors(rows, sample, difference, buffers.features)
+    has_vectors, n_changing = rows.vectors.columns.shape[0] > 0, 0
+    if has_vectors:
+        n_changing = sum_panel(rows.panel, sample[1] - sample[0], difference)
     sum_biases(sample, difference, fit_intercept, buffers.total)
-    sum_transitions(edges, rows, sample, counts, settings, buffers)
+    sum_transitions(edges, rows, sample, counts, buffers)
     codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
     spread = spread_of_sums(buffers.features, variance.weights)
     spread = add_spread(edges, counts, spread, variance, buffers, codes)
+    if has_vectors:
+        spread += spread_of_vectors(rows.panel, n_changing, buffers)
     multiplier, shrinkage = step_size(cost, weight, spread, settings)
     step = ConfidentStep(multiplier, shrinkage, chain, lag, variance, progress, codes, buffers)
     change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
-    read_labels(rows, chain.weights, buffers.features.labels[: buffers.features.counts[1]])
+    if has_vectors:
+        change_vectors(step, rows.panel, n_changing, lag.weights.shape[0] > 0)
     total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
@@ -470,14 +489,11 @@ def change_token_features_by_variance(step, counts):
 
 
 @inner_jit
-def sums_buffer(rows, samples, n_codes, n_more):
-    """Workspace for the sums of any sample, where a token has one of `n_codes` labels.
-
-    Beside the features of the rows there are ``n_more`` in each sample.
-    """
+def sums_buffer(rows, samples, n_codes):
+    """Workspace for the sums of any sample, where a token has one of `n_codes` labels."""
     n_features, n_sums, width = 0, 0, 0
     for s in range(samples.shape[0]):
-        n = rows.indptr[samples[s, 1]] - rows.indptr[samples[s, 0]] + n_more
+        n = rows.indptr[samples[s, 1]] - rows.indptr[samples[s, 0]]
         columns = min(2 * (samples[s, 1] - samples[s, 0]), n_codes)
         n_features, width = max(n_features, n), max(width, columns)
         n_sums = max(n_sums, n * columns)
@@ -519,34 +535,6 @@ def sum_features(rows, sample, difference, settings, sums):
     sums.counts[0], sums.counts[1] = n_rows, n_columns
 
 
-@inner_lean_jit
-def append_vectors(rows, sample, difference, sums):
-    """Append the differences of the columns of vectors, which are in the panel."""
-    columns, panel = rows.vectors.columns, rows.panel
-    n_rows, n_columns = sums.counts[0], sums.counts[1]
-    n_changing = sum_panel(panel, sample[1] - sample[0], difference)
-    for f in range(columns.shape[0]):
-        sums.features[n_rows + f] = columns[f]
-    for c in range(n_columns):
-        j, place = sums.labels[c], n_rows * n_columns + c
-        for i in range(n_changing):
-            if panel.changing[i] == j // LANES:
-                for f in range(columns.shape[0]):
-                    sums.values[place + f * n_columns] = panel.sums[i, f, j % LANES]
-    sums.counts[0] = n_rows + columns.shape[0]
-
-
-@inner_lean_jit
-def read_labels(rows, weights, labels):
-    """Copy the changed weights of vectors for some labels into the panel."""
-    columns, exact, single = rows.vectors.columns, rows.panel.exact, rows.panel.weights
-    for f in range(columns.shape[0]):
-        row = weights[columns[f]]
-        for c in range(labels.shape[0]):
-            j = labels[c]
-            exact[j // LANES, f, j % LANES] = single[j // LANES, f, j % LANES] = row[j]
-
-
 @inline_lean_jit
 def any_change(difference, t):
     found = False
@@ -568,28 +556,65 @@ def spread_of_sums(sums, variance):
     return spread
 
 
+# ----------------------------------------------------------------- vectors, by blocks of labels
+
+
+@inner_lean_jit
+def spread_of_vectors(panel, n_changing, buffers):
+    """Variance of the score of the sums in the panel."""
+    lanes, spread = buffers.lanes, 0.0
+    for lane in range(LANES):
+        lanes[lane] = 0.0
+    for i in range(n_changing):
+        sums, variance = panel.sums[i], buffers.variance[panel.changing[i]]
+        for f in range(sums.shape[0]):
+            for lane in range(LANES):
+                d = np.float64(sums[f, lane])
+                lanes[lane] += d * d * variance[f, lane]
+    for lane in range(LANES):
+        spread += lanes[lane]
+    return spread
+
+
+@inner_lean_jit
+def change_vectors(step, panel, n_changing, average):
+    """Change the weights in the panel, and their variances."""
+    so_far, size = step.progress[TOTAL], panel.exact[0].size
+    for i in range(n_changing):
+        b, sums = panel.changing[i], panel.sums[i].reshape(size)
+        exact, weights = panel.exact[b].reshape(size), panel.weights[b].reshape(size)
+        variance, lag = step.buffers.variance[b].reshape(size), panel.lag[b].reshape(size)
+        for p in range(size):
+            d = np.float64(sums[p])
+            change, variance[p] = adapt(d, variance[p], step.multiplier, step.shrinkage)
+            exact[p] += change
+            weights[p] = exact[p]
+            if average:
+                lag[p] += so_far * change
+
+
 # -------------------------------------------------------- transitions, for each kind of weights
 
 
 @creating
 def transitions_buffer(chain, rows, samples):
     """Workspace for the sums of transition features; empty where there are none."""
-    return sums_buffer(rows, samples[:0], 0, 0)
+    return sums_buffer(rows, samples[:0], 0)
 
 
 @transitions_buffer.of(TransitionChain)
 def token_transitions_buffer(chain, rows, samples):
     """Workspace for the sums of transition features."""
-    return sums_buffer(rows.transitions, samples, chain.transition.size, 0)
+    return sums_buffer(rows.transitions, samples, chain.transition.size)
 
 
 @family
-def sum_transitions(edges, rows, sample, counts, settings, buffers):
+def sum_transitions(edges, rows, sample, counts, buffers):
     """Add up the counts of a sample's transitions, where they are counted at each token."""
 
 
 @sum_transitions.of(PerToken)
-def sum_token_transitions(edges, rows, sample, counts, settings, buffers):
+def sum_token_transitions(edges, rows, sample, counts, buffers):
     """Move the differences of all tokens and of their features to the buffers."""
     length, k = sample[1] - sample[0], counts.shape[1]
     flat, total = counts.reshape(counts.shape[0], k * k), buffers.total.transition
@@ -598,7 +623,7 @@ def sum_token_transitions(edges, rows, sample, counts, settings, buffers):
             total[i, j] = 0.0
             for t in range(1, length):
                 total[i, j] += counts[t, i, j]
-    sum_features(rows.transitions, sample, flat, settings, buffers.transitions)
+    sum_features(rows.transitions, sample, flat, buffers.settings, buffers.transitions)
     for t in range(1, length):
         for p in range(k * k):
             flat[t, p] = 0.0
