@@ -192,6 +192,20 @@ def test_only_the_ratio_of_variance_and_gamma_matters():
     assert not np.allclose(first.coef_, third.fit(batch, y).coef_)
 
 
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("gamma", [1e-310, 1e-300, 1e300])
+def test_weights_stay_finite_however_weak_the_regularisation(gamma, dense):
+    """Variances shrink by rates up to the inverse of `gamma`, which may be infinite."""
+    batch, y = short_problem(0)
+    if dense:
+        vectors = np.random.default_rng(0).standard_normal((batch.n_rows, 20))
+        batch = SequenceBatch.hstack([batch, SequenceBatch(vectors, batch.offsets)])
+    tagger = AROWTagger(gamma=gamma, average=False, max_iter=3, tol=None, random_state=0)
+    weights = tagger.fit(batch, y).coef_
+    assert np.isfinite(weights).all()
+    assert tagger.history_["weight_norm"][-1] == pytest.approx(np.linalg.norm(weights), rel=1e-5)
+
+
 def test_shards_average_weights_and_variances():
     batch, y = short_problem(1)
     tagger = AROWTagger(
