@@ -198,7 +198,7 @@ def test_weights_stay_finite_however_weak_the_regularisation(gamma, dense):
     """Variances shrink by rates up to the inverse of `gamma`, which may be infinite."""
     batch, y = short_problem(0)
     if dense:
-        vectors = np.random.default_rng(0).standard_normal((batch.n_rows, 20))
+        vectors = np.random.default_rng(0).standard_normal((batch.n_rows, 40))
         batch = SequenceBatch.hstack([batch, SequenceBatch(vectors, batch.offsets)])
     tagger = AROWTagger(gamma=gamma, average=False, max_iter=3, tol=None, random_state=0)
     weights = tagger.fit(batch, y).coef_
