@@ -363,6 +363,15 @@ def write_changing(panel, difference, out):
 
 
 @inner_lean_jit
+def read_weights(columns, stride, weights, n_labels, panel):
+    """Copy the weights of vectors into a panel."""
+    read_blocks(columns, stride, weights, n_labels, panel.exact)
+    exact, single = panel.exact.reshape(panel.exact.size), panel.weights.reshape(panel.exact.size)
+    for p in range(exact.shape[0]):
+        single[p] = exact[p]
+
+
+@inner_lean_jit
 def read_blocks(columns, stride, weights, n_labels, blocks):
     """Copy what each weight of vectors has into blocks like those of `Panel.exact`.
 

@@ -14,7 +14,7 @@ import numpy as np
 from skstruct.blocks.visits import (
     add_panel_scores,
     load_vectors,
-    read_blocks,
+    read_weights,
     sum_panel,
     write_blocks,
 )
@@ -582,11 +582,8 @@ def sample_scores(rows, sample, state, scores):
 def fill_panel(rows, chain, panel):
     """Copy the weights of vectors into a panel, where they change."""
     weights = chain.weights.reshape(chain.weights.size)
-    n_labels, size = chain.intercept.shape[0], panel.exact.size
-    read_blocks(rows.vectors.columns, n_labels, weights, n_labels, panel.exact)
-    exact, single = panel.exact.reshape(size), panel.weights.reshape(size)
-    for p in range(size):
-        single[p] = exact[p]
+    n_labels = chain.intercept.shape[0]
+    read_weights(rows.vectors.columns, n_labels, weights, n_labels, panel)
 
 
 @inline_jit

@@ -589,7 +589,7 @@ def use_panel(rows, first, last, scores, difference, weights):
     visits.add_panel_scores(panel, last - first, scores)
     for i in range(visits.sum_panel(panel, last - first, difference)):
         panel.exact[panel.changing[i]] += panel.sums[i]
-    return visits.write_weights(columns, n_labels, panel, n_labels, flat)
+    return visits.write_blocks(columns, n_labels, panel.exact, n_labels, flat)
 
 
 def test_learners_of_blocks_need_little_memory():

@@ -485,6 +485,8 @@ def test_all_labellings_take_time_in_proportion(search):
     rng = np.random.default_rng(0)
     tagger = PerceptronTagger(random_state=0).fit(sequences("beside", 1.0), Y)
     x = rng.normal(size=(16, 2))
+    # Compiles.
+    tagger.predict_nbest([x[:2]], search=search)
     start = process_time()
     found = tagger.predict_nbest([x], 10**9, search=search, beam_width=10**9)[0]
     assert process_time() - start < 6
