@@ -74,7 +74,7 @@ STEPS = {
         SPANS: "and statistics",
     },
 }
-# Corpora of each table, and shares of their sentences; all of JNLPBA take more than an hour.
+# Corpora of each table, and shares of their sentences; all of JNLPBA's take more than an hour.
 SHARES = {
     "states": {
         "addresses": (1.0,),

@@ -372,8 +372,9 @@ class Buffers(NamedTuple):
     features: Sums
     transitions: Sums  # of the features of transitions
     codes: np.ndarray  # of listed transitions that change (see `find_changed_transitions`)
-    variance: np.ndarray  # of the weights of vectors, as their panel has these
-    lanes: np.ndarray  # (LANES,)
+    # Of the weights of vectors, as their panel has these: (n_blocks, n_columns, LANES).
+    variance: np.ndarray
+    lanes: np.ndarray  # (LANES,), sums that the compiler adds up side by side
 
 
 class ConfidentStep(NamedTuple):
@@ -419,21 +420,19 @@ def learn_by_variance(state, edges, rows, sample, gold, difference, counts, size
     settings, (cost, weight, fit_intercept) = buffers.settings, sizes
     chain, lag, variance, progress = state.chain, state.lag, state.variance, state.progress
     sum_features(rows, sample, difference, settings, buffers.features)
-    has_vectors, n_changing = rows.vectors.columns.shape[0] > 0, 0
-    if has_vectors:
+    n_changing = 0
+    if rows.vectors.columns.shape[0] > 0:
         n_changing = sum_panel(rows.panel, sample[1] - sample[0], difference)
     sum_biases(sample, difference, fit_intercept, buffers.total)
     sum_transitions(edges, rows, sample, counts, buffers)
     codes = buffers.codes[: settle_counts(edges, gold, difference, counts, buffers.codes)]
     spread = spread_of_sums(buffers.features, variance.weights)
     spread = add_spread(edges, counts, spread, variance, buffers, codes)
-    if has_vectors:
-        spread += spread_of_vectors(rows.panel, n_changing, buffers)
+    spread += spread_of_vectors(rows.panel, n_changing, buffers)
     multiplier, shrinkage = step_size(cost, weight, spread, settings)
     step = ConfidentStep(multiplier, shrinkage, chain, lag, variance, progress, codes, buffers)
     change_sums(step, buffers.features, chain.weights, lag.weights, variance.weights)
-    if has_vectors:
-        change_vectors(step, rows.panel, n_changing, lag.weights.shape[0] > 0)
+    change_vectors_by_variance(step, rows.panel, n_changing)
     total = buffers.total
     change_row(step, total.intercept, chain.intercept, lag.intercept, variance.intercept)
     change_row(step, total.start, chain.start, lag.start, variance.start)
@@ -577,9 +576,10 @@ def spread_of_vectors(panel, n_changing, buffers):
 
 
 @inner_lean_jit
-def change_vectors(step, panel, n_changing, average):
+def change_vectors_by_variance(step, panel, n_changing):
     """Change the weights in the panel, and their variances."""
-    so_far, size = step.progress[TOTAL], panel.exact[0].size
+    average, so_far = step.lag.weights.shape[0] > 0, step.progress[TOTAL]
+    size = panel.exact[0].size
     for i in range(n_changing):
         b, sums = panel.changing[i], panel.sums[i].reshape(size)
         exact, weights = panel.exact[b].reshape(size), panel.weights[b].reshape(size)
