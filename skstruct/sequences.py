@@ -152,18 +152,10 @@ class SequenceBatch(FrameConversions):
         self.offsets = read_offsets(offsets, X.shape[0])
         self.X = canonical(X, place=self._place, keep_zeros=keep_zeros)
         self.keep_zeros = keep_zeros and stores_zeros(self.X)
-        self.feature_names = None
-        if feature_names is not None:
-            self.feature_names = np.asarray(feature_names, dtype=object)
-            if self.feature_names.shape != (self.X.shape[1],):
-                raise ValueError(
-                    f"feature_names has shape {self.feature_names.shape}, "
-                    f"but X has {self.X.shape[1]} columns."
-                )
-        self.transition_X = None
+        self.feature_names = _names_of_columns(feature_names, self.X.shape[1])
+        self.transition_X = self._as_transitions(transition_X)
         if transition_X is not None:
-            transition_X = self._as_transitions(transition_X)
-            self.transition_X = canonical(transition_X, "transition_X", self._place)
+            self.transition_X = canonical(self.transition_X, "transition_X", self._place)
 
     @classmethod
     def _of_valid(cls, X, offsets, transition_X=None, feature_names=None, keep_zeros=False):
@@ -245,6 +237,12 @@ class SequenceBatch(FrameConversions):
     def blocks(self):
         """Blocks of columns, tuple of (start, block)."""
         return self._columns()[1]
+
+    def __setattr__(self, name, value):
+        if name == "X":
+            # Another matrix takes the place of the blocks.
+            vars(self).pop("_blocks", None)
+        super().__setattr__(name, value)
 
     def __getattr__(self, name):
         if name == "X" and "_blocks" in vars(self):
@@ -538,6 +536,9 @@ default=None
         return self._take(np.arange(len(self))[key])
 
     def _as_transitions(self, transition_X):
+        """Matrix of features of transitions into the rows of this batch; None for None."""
+        if transition_X is None:
+            return None
         transition_X = as_matrix(transition_X, "transition_X")
         if transition_X.shape[0] != self.n_rows:
             raise ValueError(
@@ -550,17 +551,20 @@ default=None
 
     def _checked(self):
         """The same batch, checked again: its arrays may have been changed since it was made."""
-        if self._has_blocks:
-            sparse, placed, _ = self._columns(loose=True)
-            for one in placed:
-                one.block.check()
-            if isinstance(sparse, tuple):
-                return self
-            if sparse is not None:
-                sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
-            offsets = read_offsets(self.offsets, self.n_rows)
-            return self._like_blocks(sparse, placed, offsets, self.transition_X)
-        return self._like(self.X, self.offsets, self.transition_X)
+        if not self._has_blocks:
+            return self._like(self.X, self.offsets, self.transition_X)
+        sparse, placed, n_columns = self._columns(loose=True)
+        offsets = read_offsets(self.offsets, self.n_rows)
+        for one in placed:
+            one.check(self.n_rows, n_columns)
+        _names_of_columns(self.feature_names, n_columns)
+        transition_X = self._as_transitions(self.transition_X)
+        if isinstance(sparse, tuple) and transition_X is None:
+            return self
+        sparse = self._columns()[0]
+        if sparse is not None:
+            sparse = canonical(sparse, place=self._place, keep_zeros=self.keep_zeros)
+        return self._like_blocks(sparse, placed, offsets, transition_X)
 
     def _rows(self, i):
         if self._has_blocks and "X" not in vars(self):
@@ -578,9 +582,8 @@ default=None
         return self._select(*ranges(all_offsets[indices], np.diff(all_offsets)[indices]))
 
     def _select(self, rows, offsets):
-        transition_X = self.transition_X
+        transition_X = self._as_transitions(self.transition_X)
         if transition_X is not None:
-            transition_X = self._as_transitions(transition_X)
             transition_X = select_rows(transition_X, rows, "transition_X", self._place)
         if self._has_blocks:
             sparse, placed, _ = self._columns()
@@ -602,6 +605,8 @@ default=None
         return batch
 
     def _like_blocks(self, sparse, placed, offsets, transition_X):
+        if transition_X is not None:
+            transition_X = canonical(transition_X, "transition_X", self._place)
         more = {"transition_X": transition_X, "keep_zeros": self.keep_zeros}
         batch = type(self)._of_blocks(sparse, placed, offsets, self.feature_names, more)
         batch.reads_labels = self.reads_labels
@@ -657,16 +662,25 @@ default=None
         return f"{type(self).__name__}({counts})"
 
 
+def _names_of_columns(names, n_columns):
+    """Names as an array, checked; None for None."""
+    if names is None:
+        return None
+    names = np.asarray(names, dtype=object)
+    if names.shape != (n_columns,):
+        raise ValueError(f"feature_names has shape {names.shape}, but X has {n_columns} columns.")
+    return names
+
+
 def _of_parts(cls, sparse, placed, state):
     """Stored batch with blocks; a ValueError where its parts do not fit."""
-    names = unpack_strings(state["feature_names"])
     n_rows, width = placed[0].block.n_rows, placed[-1].columns.stop
     width = width if sparse is None else sparse.shape[1]
-    fits = all(p.block.n_rows == n_rows and 0 <= p.start <= p.columns.stop <= width for p in placed)
-    if not fits or (sparse is not None and sparse.shape[0] != n_rows):
-        raise ValueError("its blocks differ in rows, or have columns beyond the last.")
-    if names is not None and len(names) != width:
-        raise ValueError(f"feature_names has {len(names)} names for {width} columns.")
+    for one in placed:
+        one.check(n_rows, width)
+    if sparse is not None and sparse.shape[0] != n_rows:
+        raise ValueError("its sparse columns have another number of rows than its blocks.")
+    names = _names_of_columns(unpack_strings(state["feature_names"]), width)
     transition_X = unpack_matrix(state.get("transition_matrix"))
     if transition_X is not None:
         transition_X = canonical(as_matrix(transition_X, "transition_X"), "transition_X")
@@ -680,7 +694,10 @@ def _of_parts(cls, sparse, placed, state):
 def _checked_batches(batches):
     for number, batch in enumerate(batches):
         if not isinstance(batch, SequenceBatch):
-            raise ValueError(f"Batch {number} is {type(batch).__name__} and no SequenceBatch.")
+            raise ValueError(
+                f"Batch {number} is {type(batch).__name__} and no SequenceBatch. "
+                "SequenceBatch.from_sequences makes one of a list of matrices."
+            )
         yield batch._checked()
 
 

@@ -149,9 +149,9 @@ class LookedUpBlock(Block):
 
 def stack_looked_up(blocks):
     """Stack looked-up blocks of the same columns and factor; equal vectors are kept once."""
-    table = np.concatenate([block.table for block in blocks])
+    table = np.ascontiguousarray(np.concatenate([block.table for block in blocks]))
     starts = np.cumsum([0, *(len(block.table) for block in blocks)])
-    whole = np.ascontiguousarray(table).view(np.dtype((np.void, table.strides[0]))).ravel()
+    whole = table.view(np.dtype((np.void, table.strides[0]))).ravel()
     _, first, rank = np.unique(whole, return_index=True, return_inverse=True)
     # In the order of their first appearance.
     order = np.argsort(first)

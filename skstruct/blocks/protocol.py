@@ -20,8 +20,11 @@ from skstruct.matrices import read_only
 
 # Rows of a panel. In double precision with 512 numbers a row, they fit the outer caches.
 PANEL = 512
-# Values whose products with usual weights are far from the limits of single precision.
-_SMALL, _LARGE = 1e-6, 1e6
+# Values and factors whose products with usual weights are far from the limits of single precision.
+_SMALL, _LARGE, _LARGEST_FACTOR = 1e-6, 1e6, 1e30
+# Other subclasses of arrays have methods of their own, and kernels take native numbers.
+_ARRAYS = np.ndarray, np.memmap
+_FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Block(ABC):
@@ -118,8 +121,9 @@ class Block(ABC):
     def may_be_single(self):
         """True if products in single precision neither overflow nor vanish."""
         values = self.values()
-        largest = abs(self.factor) * max(values.max(initial=0.0), -values.min(initial=0.0))
-        return _SMALL <= largest <= _LARGE
+        factor = abs(self.factor)
+        largest = factor * float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+        return factor <= _LARGEST_FACTOR and _SMALL <= largest <= _LARGE
 
     @abstractmethod
     def add_scores(self, weights, out, run, *, precise=True):
@@ -204,12 +208,12 @@ def _as_type(panel, buffer):
 
 def are_values(array):
     """True for a matrix of the types that blocks have."""
-    return isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype.char in "fd"
+    return type(array) in _ARRAYS and array.ndim == 2 and array.dtype in _FLOATS
 
 
 def are_row_numbers(array):
     """True for a matrix of numbers of rows."""
-    return isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.int32
+    return type(array) in _ARRAYS and array.ndim == 2 and array.dtype == np.int32
 
 
 # Rows that are multiplied while they are in the caches, and columns whose weights stay in the

@@ -28,6 +28,20 @@ class Placed(NamedTuple):
         """Columns of the batch that the block has."""
         return slice(self.start, self.start + self.block.n_columns)
 
+    def check(self, n_rows, n_columns):
+        """Raise a ValueError unless the block fits a batch of this shape.
+
+        Its arrays may have been changed since the batch was made.
+        """
+        self.block.check()
+        fits = 0 <= self.start <= self.columns.stop <= n_columns
+        if self.block.n_rows != n_rows or not fits:
+            raise ValueError(
+                f"a block of {self.block.n_rows} x {self.block.n_columns} numbers that starts at "
+                f"column {self.start} does not fit a batch of {n_rows} x {n_columns}. Make the "
+                "batch again."
+            )
+
 
 class BlockRows(NamedTuple):
     """The tokens of a batch with blocks."""

@@ -19,10 +19,11 @@ from skstruct.datasets.spans import (
     labels_to_spans,
     spans_to_labels,
 )
-from skstruct.datasets.vectors import read_vectors
+from skstruct.datasets.vectors import WordVectors, read_vectors
 
 __all__ = [
     "ConvertedLabels",
+    "WordVectors",
     "convert_labels",
     "docs_to_sequences",
     "fetch_conll2000",

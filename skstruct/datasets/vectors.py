@@ -22,10 +22,38 @@ _PERIOD, _LINES = 10.0, 50_000
 
 
 @set_module("skstruct.datasets")
+class WordVectors(dict):
+    """Dict of word vectors that is shown by its size.
+
+    An estimator is shown with its parameters, and scikit-learn writes all numbers of a dict for
+    that, which takes a minute for a few thousand words.
+
+    See Also
+    --------
+    read_vectors : Read them from a file.
+    skstruct.EmbeddingVectorizer : Look the vectors of tokens up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstruct import EmbeddingVectorizer
+    >>> from skstruct.datasets import WordVectors
+    >>> vectors = WordVectors({"the": np.array([0.1, 0.9]), "cat": np.array([0.8, 0.1])})
+    >>> EmbeddingVectorizer(vectors)
+    EmbeddingVectorizer(vectors=WordVectors(2 words, 2 numbers))
+    """
+
+    def __repr__(self):
+        first = next(iter(self.values()), ())
+        words = "1 word" if len(self) == 1 else f"{len(self):,} words"
+        return f"{type(self).__name__}({words}, {np.size(first):,} numbers)"
+
+
+@set_module("skstruct.datasets")
 def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbose=0):
     r"""Read word vectors from a file in one pass.
 
-    The format is found out: word2vec as text or binary, GloVe, and ``.vec`` of fastText, each plain
+    The format is detected: word2vec as text or binary, GloVe, and ``.vec`` of fastText, each plain
     or gzipped. Vectors of words that are not asked for are passed over, without reading their
     numbers.
 
@@ -44,9 +72,9 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
 
     Returns
     -------
-    vectors : dict of ndarray of shape (n_dimensions,)
+    vectors : WordVectors of ndarray of shape (n_dimensions,)
         Vector of each word, in the order of the file; rows of one table. If a word occurs more than
-        once, its first vector.
+        once, its first vector. Empty if the file has none of the words. Letter case counts.
 
     Raises
     ------
@@ -66,13 +94,14 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "glove.txt")
     ...     _ = path.write_text("the 0.1 0.9\ncat 0.8 0.1\ndog 0.7 0.2\n")
-    ...     read_vectors(path, words={"cat", "axolotl"})
-    {'cat': array([0.8, 0.1], dtype=float32)}
+    ...     vectors = read_vectors(path, words={"cat", "axolotl"})
+    >>> vectors
+    WordVectors(1 word, 2 numbers)
+    >>> vectors["cat"]
+    array([0.8, 0.1], dtype=float32)
     """
-    if isinstance(words, str):
-        raise ValueError("words must be several words, such as a set, not a string.")
     dtype, name = check_float_dtype(dtype), os.fspath(path)
-    keys = None if words is None else {word.encode(encoding, "ignore") for word in words}
+    keys = None if words is None else {key.encode(encoding, "ignore") for key in _listed(words)}
     with _opened(path) as (file, share):
         head = file.readline(_LONGEST * 100).removeprefix(codecs.BOM_UTF8)
         size = _header(head)
@@ -84,6 +113,19 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
     if not found and keys is None:
         raise ValueError(f"{name} has no vectors.")
     return _by_word(found, encoding, dtype)
+
+
+def _listed(words):
+    if isinstance(words, str):
+        raise ValueError("words must be several words, such as a set, not a string.")
+    words = list(words)
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError(
+                f"words has {short_repr(word)}, which is no string; the words of sentences X are "
+                "set(chain.from_iterable(X))."
+            )
+    return words
 
 
 @contextmanager
@@ -110,13 +152,15 @@ def _header(line):
 def _is_binary(start, n_dimensions):
     """Return True unless a file goes on, after its header, with a word and numbers as text."""
     first = start.split(b"\n", 1)[0].split()
-    if len(first) <= n_dimensions:
-        return True
+    return len(first) <= n_dimensions or not all(map(_is_number, first[-n_dimensions:]))
+
+
+def _is_number(text):
     try:
-        list(map(float, first[-n_dimensions:]))
+        float(text)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _text_entries(file, head, size, keys, name):
@@ -127,8 +171,11 @@ def _text_entries(file, head, size, keys, name):
     """
     first = head if size is None else file.peek(_BUFFER).split(b"\n", 1)[0]
     n_dimensions = len(first.split()) - 1 if size is None else size[1]
-    if n_dimensions < 1:
-        raise ValueError(f"{name}, line 1: no word with numbers, but {short_repr(head[:80])}.")
+    if n_dimensions < 1 or not all(map(_is_number, first.split()[-n_dimensions:])):
+        raise ValueError(
+            f"{name} begins with {short_repr(first[:40])}, and not with a word and its vector: "
+            "expected a file of word2vec or GloVe, or the .vec of fastText."
+        )
     blank = b" " if b" " in first else b"\t"
     beginnings = None if keys is None else {key.split(blank, 1)[0] for key in keys}
     lines, number = chain([head], file) if size is None else file, 1
@@ -199,7 +246,7 @@ def _as_vector(place, word, numbers, dtype):
 def _by_word(found, encoding, dtype):
     """Rows of one table by words; without those that are not in the encoding."""
     table = np.stack(list(found.values())) if found else np.empty((0, 0), dtype)
-    vectors = {}
+    vectors = WordVectors()
     for word, row in zip(found, table, strict=True):
         with suppress(UnicodeDecodeError):
             vectors[word.decode(encoding)] = row

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.columns import WithoutLowerCase, normalized
+from skstruct.features.columns import normalized
 from skstruct.features.tokens import iterate_level
 from skstruct.utils.declared import Array, Strings
 from skstruct.utils.messages import short_repr
@@ -33,7 +33,7 @@ _SEED = 2**31 - 1
 
 
 @set_module("skstruct")
-class WordClusters(WithoutLowerCase, Persistent, BaseEstimator):
+class WordClusters(Persistent, BaseEstimator):
     """Put words into classes by their neighbours in raw text, as paths in a binary tree.
 
     Words with few labels, or none, share the classes of words that are used alike. The neighbours

@@ -297,16 +297,3 @@ def normalized(words, normalize, *, as_strings=True):
                 f"{words[wrong]!r}."
             )
     return found
-
-
-class WithoutLowerCase:
-    """Part of estimators whose parameter `normalize` is `str.lower` by default.
-
-    Their state leaves the default out, which is restored: files hold no functions of Python's.
-    """
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        if self.normalize is str.lower:
-            del state["normalize"]
-        return state

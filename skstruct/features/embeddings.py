@@ -195,7 +195,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         The mean, that of unknown words, is that of the first table.
         """
         if isinstance(self.vectors, (str, list, tuple, np.ndarray)):
-            raise ValueError(f"vectors must be a mapping, got {short_repr(self.vectors)}.")
+            raise ValueError(
+                f"vectors must be a mapping, got {short_repr(self.vectors)}. Files are read by "
+                "skstruct.datasets.read_vectors."
+            )
         mapping, is_fitted = _by_words(self.vectors), n_dimensions is not None
         words = normalized(words, self.normalize, as_strings=False)
         found = {}
@@ -308,6 +311,8 @@ class _OfHashes:
 
 def _by_words(vectors):
     """Mapping of vectors whose keys are words."""
+    if hasattr(vectors, "vectors") and hasattr(vectors, "strings"):
+        raise ValueError("vectors is a vocabulary of spaCy: pass nlp.vocab.vectors.")
     # With mode "floret", spaCy's vectors take words, and have a vector for each.
     is_spacys = getattr(vectors, "mode", None) == "default" and hasattr(vectors, "strings")
     return _OfHashes(vectors) if is_spacys else vectors

@@ -22,10 +22,25 @@ from skstruct.utils.persistence import Persistent, set_module
 SQUARED_LENGTH = 2.0
 
 
+# Scales beyond these, and their inverse, are no scales of vectors.
+_LARGEST_SCALE = 1e30
+
+
 def scale_of(block):
-    """Factor that gives the vectors of a block a mean squared length of `SQUARED_LENGTH`."""
+    """Factor that gives the vectors of a block a mean squared length of `SQUARED_LENGTH`.
+
+    1 for zeros. Raises a ValueError for vectors that are too large or too small.
+    """
     square = block.sum_of_squares()
-    return float(np.sqrt(SQUARED_LENGTH * block.n_vectors / square)) if square > 0 else 1.0
+    if square == 0:
+        return 1.0
+    scale = float(np.sqrt(SQUARED_LENGTH * block.n_vectors / square))
+    if not 1 / _LARGEST_SCALE <= scale <= _LARGEST_SCALE:
+        raise ValueError(
+            f"The mean squared length of the vectors is {square / block.n_vectors:g}. Multiply "
+            "them by a number that brings it near 1."
+        )
+    return scale
 
 
 # No wrapping of outputs: a batch cannot become a data frame.
@@ -147,5 +162,5 @@ def _as_batch(X):
             "X has no vectors: expected a batch with blocks, or dense matrices, one for each "
             "sequence."
         )
-    check_blocks(batch.blocks, batch.offsets, batch.feature_names)
+    check_blocks(batch.blocks, batch.offsets, batch.n_features, batch.feature_names)
     return batch

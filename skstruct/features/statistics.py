@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skstruct.features.columns import WithoutLowerCase, normalized, read_words
+from skstruct.features.columns import normalized, read_words
 from skstruct.frames import is_frame
 from skstruct.input.formats import Format, flatten_labels
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, scheme_of_classes, split_label
@@ -30,9 +30,7 @@ _MOST_FOLDS = 5
 
 
 @set_module("skstruct")
-class LabelStatistics(
-    WithoutLowerCase, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
-):
+class LabelStatistics(Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Put a column beside tokens: what labels the word has in other training sequences.
 
     ``fit_transform(X, y)`` does not equal ``fit(X, y).transform(X)``, as with

@@ -64,7 +64,14 @@ def align_subwords(word_ids, states, how="first", *, sentences=None):
 
 def _align(i, word_ids, states, length, how):
     """Matrix of the words of sentence ``i``."""
-    states = np.asarray(states)
+    try:
+        states = np.asarray(states)
+    except (TypeError, RuntimeError) as error:
+        # Tensors of PyTorch in bfloat16, on a GPU, or with a gradient.
+        raise ValueError(
+            f"Sentence {i}: its states cannot be read as an array ({error}). Tensors of PyTorch "
+            "can, after states.detach().float().cpu()."
+        ) from error
     if states.ndim != 2 or states.dtype.kind != "f":
         raise ValueError(f"Sentence {i}: its states are no matrix of floats.")
     if len(word_ids) > len(states):
@@ -79,7 +86,7 @@ def _align(i, word_ids, states, length, how):
     if length is not None and n_words < length:
         raise ValueError(
             f"Sentence {i} has been cut off after {n_words} of {length} words. Split it into "
-            "shorter ones, or let the tokenizer return the pieces that overflow."
+            "shorter ones before it goes to the tokenizer."
         )
     out = np.zeros((n_words, states.shape[1]), np.promote_types(states.dtype, np.float32))
     if how == "mean":

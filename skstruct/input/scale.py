@@ -57,7 +57,7 @@ def check_values(rows, offsets, kind="feature", names=None):
     )
 
 
-def check_blocks(placed, offsets, names=None):
+def check_blocks(placed, offsets, n_columns, names=None):
     """Raise a ValueError that names the first value of a block that cannot be computed with.
 
     Also where kernels could read out of bounds.
@@ -67,15 +67,26 @@ def check_blocks(placed, offsets, names=None):
     placed : tuple of Placed
     offsets, names
         As of `check_values`.
+    n_columns : int
+        Number of columns of the batch.
     """
-    for start, block in placed:
-        block.check()
+    for one in placed:
+        one.check(int(offsets[-1]), n_columns)
+        start, block = one
         values = block.values()
-        # One pass where all is well; NaN fails the comparison.
-        if abs(block.factor) * _largest(values) <= LARGEST:
+        factor = abs(block.factor)
+        # NaN fails the comparisons.
+        if not factor <= LARGEST:
+            raise ValueError(
+                f"a block of vectors has the factor {block.factor:g}; factors may be up to "
+                f"{LARGEST:.2g}."
+            )
+        # One pass where all is well.
+        if factor * float(_largest(values)) <= LARGEST:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
-            entry = np.flatnonzero(~(np.abs(values * block.factor) <= LARGEST))[0]
+            products = np.multiply(np.abs(values), factor, dtype=np.float64)
+            entry = np.flatnonzero(~(products <= LARGEST))[0]
         raise _wrong_value(start, block, entry, offsets, names)
 
 
@@ -149,7 +160,7 @@ def advise_scaling(rows, names=None):
                 f"biases and transitions hardly count: {HOW_TO_SCALE}."
             )
     for start, block in rows.placed:
-        largest = abs(block.factor) * _largest(block.values())
+        largest = abs(block.factor) * float(_largest(block.values()))
         if largest >= _LARGE:
             _, column = block.place_of(np.argmax(np.abs(block.values())))
             column += start

@@ -90,7 +90,7 @@ def block_rows(batch):
     """
     rows, placed = _rows_and_blocks(batch)
     check_values(rows, batch.offsets, names=batch.feature_names)
-    check_blocks(placed, batch.offsets, names=batch.feature_names)
+    check_blocks(placed, batch.offsets, batch.n_features, batch.feature_names)
     if batch.transition_X is not None:
         transitions = as_rows(batch.transition_X)
         check_values(transitions, batch.offsets, "transition feature")

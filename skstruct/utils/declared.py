@@ -18,6 +18,7 @@ from contextlib import suppress
 from itertools import pairwise
 from math import prod
 from numbers import Integral, Real
+from types import MethodDescriptorType
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,7 +35,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 # Packed values
 
-_STRINGS, _NONZERO = "_packed_strings", "_packed_zeros"
+_STRINGS, _NONZERO, _METHOD = "_packed_strings", "_packed_zeros", "_method_of_str"
 # Shorter arrays are not packed.
 _SHORT = 4096
 
@@ -73,6 +74,32 @@ def unpack_strings(value):
     array = np.empty(len(strings), dtype=object)
     array[:] = strings
     return array
+
+
+def pack_methods(value):
+    """Pack a method of strings, such as ``str.lower``, alone or in a dict, by its name.
+
+    skops stores such a method, but does not load it. Anything else stays as it is.
+    """
+    if isinstance(value, MethodDescriptorType) and value.__objclass__ is str:
+        return {_METHOD: value.__name__}
+    if type(value) is dict and any(isinstance(v, MethodDescriptorType) for v in value.values()):
+        return {key: pack_methods(v) for key, v in value.items()}
+    return value
+
+
+def unpack_methods(value):
+    """Unpack the result of `pack_methods`; anything else stays as it is."""
+    if type(value) is not dict:
+        return value
+    if list(value) == [_METHOD]:
+        method = vars(str).get(value[_METHOD])
+        if not isinstance(method, MethodDescriptorType):
+            raise ValueError(f"strings have no method {short_repr(value[_METHOD])}.")
+        return method
+    if any(type(v) is dict and _METHOD in v for v in value.values()):
+        return {key: unpack_methods(v) for key, v in value.items()}
+    return value
 
 
 def pack_zeros(value):
@@ -184,11 +211,11 @@ class Declaration:
         self._options = options
 
     def write(self, value):
-        """Pack strings, or an array that is mostly zero; anything else stays as it is."""
-        return pack_zeros(pack_strings(value))
+        """Pack strings, a method of strings, or an array that is mostly zero."""
+        return pack_zeros(pack_strings(pack_methods(value)))
 
     def read(self, value, what, size):
-        return unpack_zeros(unpack_strings(value))
+        return unpack_zeros(unpack_strings(unpack_methods(value)))
 
 
 class Number(Declaration):
