@@ -71,8 +71,8 @@ class DenseBlock(Block):
 
     @property
     def n_vectors(self):
-        """Number of rows."""
-        return self.n_rows
+        """Number of rows that are not zero."""
+        return int(np.count_nonzero(self.matrix.any(axis=1)))
 
     def count(self):
         """Size of the matrix."""

@@ -105,7 +105,7 @@ class Block(ABC):
     @property
     @abstractmethod
     def n_vectors(self):
-        """Number of vectors that tokens have: of dense blocks one each."""
+        """Number of vectors that tokens have; zeros are none."""
 
     def squares(self):
         """Squared norm of the values of each token."""

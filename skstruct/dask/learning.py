@@ -351,7 +351,8 @@ def merge_columns(found, vectorizer):
             f"No attribute occurs in at least {vectorizer.min_freq} token(s): lower min_freq, or "
             "pass tokens with attributes."
         )
-    vectorizer._learn(kept, _merge_lengths(found))
+    wide = sorted(set().union(*(shard.wide for shard in found)))
+    vectorizer._learn(kept, _merge_lengths(found), wide)
     get = vectorizer.vocabulary_.get
     numbers = [np.array([get(name, -1) for name in of_shard], np.int32) for of_shard in names]
     return len(kept), vectorizer, numbers

@@ -49,6 +49,8 @@ class Summary(NamedTuple):
         template are all that `templates` has learnt. Packed.
     array_lengths : dict of str to int
         Lengths of the features that are arrays.
+    wide : list of str
+        Features whose arrays are blocks.
     templates : LearningTemplateVectorizer or None
         Vectoriser that has learnt features by a template, if the partition has tokens.
     n_features : int or None
@@ -67,6 +69,7 @@ class Summary(NamedTuple):
     classes: list
     columns: object
     array_lengths: dict
+    wide: list
     templates: LearningTemplateVectorizer | None
     n_features: int | None
     frequency: np.ndarray
@@ -148,12 +151,12 @@ def read(X, y, settings):
     rows, columns = block_rows(batch), batch.feature_names
     # A vectoriser knows the names.
     names = columns if vectorizer is None and learnt is None else None
-    array_lengths, templates = {}, None
+    array_lengths, wide, templates = {}, [], None
     if isinstance(learnt, LearningTemplateVectorizer):
         columns = np.arange(batch.n_features)
         templates = learnt if batch.n_rows else None
     elif learnt is not None:
-        array_lengths = learnt._array_lengths
+        array_lengths, wide = learnt._array_lengths, learnt._wide
     if learnt is None or columns is None:
         columns, rows = _number_used(rows, batch.n_features)
     summary = Summary(
@@ -162,6 +165,7 @@ def read(X, y, settings):
         classes.tolist(),
         pack_strings(columns),
         array_lengths,
+        wide,
         templates,
         n_features,
         _frequency(rows, len(columns)),

@@ -4,6 +4,7 @@ import codecs
 import gzip
 import io
 import os
+import zlib
 from contextlib import contextmanager, suppress
 from itertools import chain
 from time import perf_counter
@@ -16,6 +17,7 @@ from skstruct.utils.persistence import set_module
 
 # Words that may have vectors have no more bytes than this: else a binary file is damaged.
 _LONGEST = 10_000
+_MOST_DIMENSIONS = 1 << 20
 _BUFFER = 1 << 20
 # Seconds between two lines of progress, and lines between two looks at the clock.
 _PERIOD, _LINES = 10.0, 50_000
@@ -105,7 +107,9 @@ def read_vectors(path, words=None, *, dtype=np.float32, encoding="utf-8", verbos
     with _opened(path) as (file, share):
         head = file.readline(_LONGEST * 100).removeprefix(codecs.BOM_UTF8)
         size = _header(head)
-        if size is not None and _is_binary(file.peek(_BUFFER), size[1]):
+        if size is not None and not 1 <= size[1] <= _MOST_DIMENSIONS:
+            raise ValueError(f"{name}, line 1 says that vectors have {size[1]:,} numbers.")
+        if size is not None and _is_binary(file.peek(_BUFFER), size[1], encoding):
             entries = _binary_entries(file, *size, name)
         else:
             entries = _text_entries(file, head, size, keys, name)
@@ -131,13 +135,13 @@ def _listed(words):
 @contextmanager
 def _opened(path):
     """Context with a file of bytes, and a function that returns the share that has been read."""
-    with open(path, "rb") as raw:
+    with open(path, "rb", _BUFFER) as raw:
         total = os.fstat(raw.fileno()).st_size or 1
         is_zipped = raw.peek(2)[:2] == GZIP_MAGIC
         file = io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER) if is_zipped else raw
         try:
             yield file, lambda: raw.tell() / total
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{os.fspath(path)} is damaged: {error}.") from error
 
 
@@ -149,10 +153,16 @@ def _header(line):
     return tuple(map(int, fields))
 
 
-def _is_binary(start, n_dimensions):
-    """Return True unless a file goes on, after its header, with a word and numbers as text."""
-    first = start.split(b"\n", 1)[0].split()
-    return len(first) <= n_dimensions or not all(map(_is_number, first[-n_dimensions:]))
+def _is_binary(start, n_dimensions, encoding):
+    """Return True if numbers in four bytes each follow the first word, and not text."""
+    _, _, numbers = start.partition(b" ")
+    # A character may be cut off at the end.
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        text = decoder.decode(numbers[: 4 * n_dimensions])
+    except UnicodeDecodeError:
+        return True
+    return not all(character.isprintable() or character in "\t\r\n" for character in text)
 
 
 def _is_number(text):
@@ -170,11 +180,17 @@ def _text_entries(file, head, size, keys, name):
     ends, and those whose first part begins no word that is asked for not at all, which yield None.
     """
     first = head if size is None else file.peek(_BUFFER).split(b"\n", 1)[0]
-    n_dimensions = len(first.split()) - 1 if size is None else size[1]
-    if n_dimensions < 1 or not all(map(_is_number, first.split()[-n_dimensions:])):
+    _, *fields = first.split() or [b""]
+    n_dimensions = len(fields) if size is None else size[1]
+    if size is None and not (fields and all(map(_is_number, fields))):
         raise ValueError(
             f"{name} begins with {short_repr(first[:40])}, and not with a word and its vector: "
             "expected a file of word2vec or GloVe, or the .vec of fastText."
+        )
+    if len(fields) > n_dimensions and all(map(_is_number, fields)):
+        raise ValueError(
+            f"{name}, line 2 has {len(fields)} numbers after the word, but line 1 says "
+            f"{n_dimensions}."
         )
     blank = b" " if b" " in first else b"\t"
     beginnings = None if keys is None else {key.split(blank, 1)[0] for key in keys}

@@ -240,8 +240,9 @@ def read_words(X, column, names=None):
         If a token is invalid or has no such column; the message names sequence and token.
     """
     place = 0 if isinstance(column, str) else column
-    if isinstance(column, str) and not isinstance(X, (str, bytes, Mapping)):
-        X = (_words_at(sequence, i, column) for i, sequence in enumerate(X))
+    if isinstance(column, str):
+        sequences = iterate_level(X, "X", "{sequence}s", _SHAPE)
+        X = (_words_at(sequence, i, column) for i, sequence in enumerate(sequences))
 
     def wanted(width):
         if not -width <= place < width:
@@ -261,7 +262,7 @@ def _words_at(sequence, i, key):
             raise DataError("{place} has no column {key!r}.", i, key=key)
         return sequence[key].to_numpy().tolist()
     words = []
-    for t, token in enumerate(list(sequence)):
+    for t, token in enumerate(iterate_level(sequence, i, shape=_SHAPE)):
         word = token.get(key) if isinstance(token, Mapping) else None
         if not isinstance(word, str):
             raise DataError(

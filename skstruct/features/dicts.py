@@ -98,9 +98,9 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     ``["word=the", "title"]``             ``word=the`` 1.0, ``title`` 1.0
     ====================================  =========================================
 
-    Arrays of 32 numbers or more that most tokens have become blocks of vectors. Columns are sorted
-    by name, and so do not depend on the order of the data. Sequences are read one at a time and not
-    kept: vectorising a generator takes memory proportional to the result.
+    Arrays of 32 numbers or more that most training tokens have become blocks of vectors. Columns
+    are sorted by name, and so do not depend on the order of the data. Sequences are read one at a
+    time and not kept: vectorising a generator takes memory proportional to the result.
 
     Parameters
     ----------
@@ -189,13 +189,13 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 f"No attribute occurs in at least {min_freq} token(s): lower min_freq, or "
                 "pass tokens with attributes."
             )
-        self._learn(np.array(names, dtype=object)[occurs], stream.arrays.lengths)
+        self._learn(np.array(names, dtype=object)[occurs], stream.arrays.lengths, stream.wide)
         return stream.to_batch(matrix, self.feature_names_, [kept[found] for found in of_wide])
 
-    def _learn(self, names, array_lengths):
-        """Set the attributes, sorted, and the lengths of those that are arrays."""
+    def _learn(self, names, array_lengths, wide):
+        """Set the attributes, sorted, the lengths of arrays, and which arrays become blocks."""
         with draft_of(self) as draft:
-            draft._array_lengths = array_lengths
+            draft._array_lengths, draft._wide = array_lengths, wide
             vars(draft).pop("vocabulary_", None)
             draft.feature_names_ = np.array(names, dtype=object)
 
@@ -234,7 +234,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             return few
         require_fitted(self)
         # A copy, because reading adds the lengths of arrays that were not in the training data.
-        stream = Stream(self.dtype, dict(self._array_lengths)).read(X)
+        stream = Stream(self.dtype, dict(self._array_lengths), self._wide).read(X)
         data, columns, indptr = stream.to_rows()
         vocabulary = self.vocabulary_
         n = int(indptr[-1])
@@ -248,7 +248,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         """Batch of a few sequences, whose matrix is made on demand; None where it has to be now."""
         # Looked up once, so that columns and names are of one fit, whatever another thread does.
         names = vars(self).get("feature_names_")
-        if names is None:
+        if names is None or self._wide:
             return None
         if type(X) is not list or not 0 < len(X) <= FEW or countOf(map(type, X), list) < len(X):
             return None
@@ -303,7 +303,7 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 f"{len(self.feature_names_)} attributes."
             )
         kept = np.unique(support) if indices else np.flatnonzero(support)
-        self._learn(self.feature_names_[kept], self._array_lengths)
+        self._learn(self.feature_names_[kept], self._array_lengths, self._wide)
         return self
 
     def inverse_transform(self, batch):
@@ -344,11 +344,14 @@ class SequenceVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         require_fitted(self)
         return self.feature_names_.copy()
 
-    # Lengths of array-valued features. Models stored by the first versions do not have it.
+    # Lengths of array-valued features, and those that become blocks. Models stored by the first
+    # versions do not have them.
     _array_lengths: ClassVar[dict] = {}
+    _wide: ClassVar[list] = []
     _stored = {
         "feature_names_": Strings(np.ndarray, distinct=True),
         "_array_lengths": Counts(),
+        "_wide": Strings(distinct=True),
     }
     # Made of the names.
     _derived_state = ("vocabulary_", "_last_codes")

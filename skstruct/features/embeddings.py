@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from itertools import count, repeat
 from numbers import Integral, Real
@@ -19,11 +18,13 @@ from skstruct.features.columns import normalized, read_words
 from skstruct.features.scaling import scale_of
 from skstruct.matrices import read_only
 from skstruct.sequences import SequenceBatch
-from skstruct.utils.declared import Array, Count, Maybe, Number
+from skstruct.utils.declared import Array, Choice, Count, Maybe, Number
 from skstruct.utils.messages import check_float_dtype, short_repr
 from skstruct.utils.persistence import require_fitted, set_module
 
 _FARTHEST = 1000
+# No vectors are longer, and a damaged file could ask for names of any number of columns.
+_MOST_DIMENSIONS = 1 << 20
 
 
 @set_module("skstruct")
@@ -56,20 +57,23 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     scale : {"auto"} or float, default="auto"
         Factor of all values. The larger it is, the weaker the penalty of a tagger on their weights.
         "auto" is :math:`\sqrt{2 / m}`, where :math:`m` is the mean squared length of the vectors of
-        the training tokens, as of `VectorScaler`.
+        the training tokens, as of `VectorScaler`; each offset has a vector of its own.
     dtype : {np.float64, np.float32}, default=None
-        Type of the values. By default, as the vectors have it, or float64 if they are no floats.
+        Type of the values. By default, as the vectors of the training words have it, or float64 if
+        they are no floats.
 
     Attributes
     ----------
     n_dimensions_ : int
         Length of the vectors.
+    dtype_ : str
+        Type of the values.
     scale_ : float
         Factor of all values.
     unknown_vector_ : ndarray of shape (n_dimensions,)
         Vector of unknown words with ``unknown="mean"``, before it is scaled; else None.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, if sequences are data frames.
+        Names of the columns, if sequences are data frames and `column` is a number.
 
     See Also
     --------
@@ -101,11 +105,12 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     }
 
     _stored: ClassVar[dict] = {
-        "n_dimensions_": Count(1),
+        "n_dimensions_": Count(1, _MOST_DIMENSIONS),
+        "dtype_": Choice("float32", "float64"),
         "scale_": Number(),
         "unknown_vector_": Maybe(Array(np.float64, ("n_dimensions_",))),
     }
-    _complete = ("n_dimensions_", "scale_", "unknown_vector_")
+    _complete = ("n_dimensions_", "dtype_", "scale_", "unknown_vector_")
 
     def __init__(
         self,
@@ -131,7 +136,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
         block, bounds, names, mean = self._vectorize(X, None)
         keep_names_in(self, names)
         self.unknown_vector_ = mean
-        self.n_dimensions_ = block.table.shape[1]
+        self.n_dimensions_, self.dtype_ = block.table.shape[1], block.dtype.name
         self.scale_ = scale_of(block) if self.scale == "auto" else float(self.scale)
         return self._to_batch(block, bounds)
 
@@ -156,6 +161,8 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
             or a token is invalid.
         """
         require_fitted(self)
+        if self.unknown == "mean" and self.unknown_vector_ is None:
+            raise ValueError("unknown='mean' was set after the fit: fit again.")
         block, bounds, *_ = self._vectorize(X, self.n_dimensions_, names_in(self))
         return self._to_batch(block, bounds)
 
@@ -182,7 +189,10 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
     def _vectorize(self, X, n_dimensions, names=None):
         """Block of the vectors of all tokens, offsets, names of columns of frames, and the mean."""
         offsets, dtype = self._checked_offsets(), self.dtype
-        dtype = None if dtype is None else check_float_dtype(dtype)
+        if dtype is not None:
+            dtype = check_float_dtype(dtype)
+        elif n_dimensions is not None:
+            dtype = np.dtype(self.dtype_)
         words, codes, bounds, names = read_words(X, self.column, names)
         table, number_of, mean = self._look_up(words, n_dimensions, dtype)
         numbers = np.empty((len(codes), len(offsets)), np.int32)
@@ -207,7 +217,7 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 # A mapping need not have `get`.
                 vector = mapping[word] if word in mapping else self._vector_of_unknown(word)
                 if vector is not None:
-                    found[word] = np.asarray(vector)
+                    found[word] = _as_array(word, vector)
         if n_dimensions is None and not found:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
@@ -243,12 +253,6 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 f"{short_repr(self.offsets)}."
             )
         return offsets
-
-    def _check_state(self):
-        if "n_dimensions_" in vars(self) and isinstance(self.vectors, Mapping):
-            shape = (self.n_dimensions_,)
-            if not any(np.shape(self.vectors[word]) == shape for word in self.vectors):
-                raise ValueError(f"no vector has {self.n_dimensions_} numbers.")
 
     def __sklearn_clone__(self):
         # Clones share the vectors, which may take gigabytes and are never changed.
@@ -316,6 +320,14 @@ def _by_words(vectors):
     # With mode "floret", spaCy's vectors take words, and have a vector for each.
     is_spacys = getattr(vectors, "mode", None) == "default" and hasattr(vectors, "strings")
     return _OfHashes(vectors) if is_spacys else vectors
+
+
+def _as_array(word, vector):
+    try:
+        return np.asarray(vector)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # Lists of several lengths; tensors with a gradient, or of types that NumPy lacks.
+        raise ValueError(f"The vector of {word!r} is no array of numbers ({error}).") from error
 
 
 def _stacked(found, n_dimensions, dtype):

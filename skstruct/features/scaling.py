@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.blocks.rows import Placed
@@ -31,14 +31,15 @@ def scale_of(block):
 
     1 for zeros. Raises a ValueError for vectors that are too large or too small.
     """
-    square = block.sum_of_squares()
-    if square == 0:
+    if not block.values().any():
         return 1.0
-    scale = float(np.sqrt(SQUARED_LENGTH * block.n_vectors / square))
+    with np.errstate(over="ignore", divide="ignore"):
+        mean = np.float64(block.sum_of_squares() / block.n_vectors)
+        scale = float(np.sqrt(SQUARED_LENGTH / mean))
     if not 1 / _LARGEST_SCALE <= scale <= _LARGEST_SCALE:
         raise ValueError(
-            f"The mean squared length of the vectors is {square / block.n_vectors:g}. Multiply "
-            "them by a number that brings it near 1."
+            f"The mean squared length of the vectors is {mean:g}. Multiply them by a number that "
+            "brings it near 1."
         )
     return scale
 
@@ -46,7 +47,12 @@ def scale_of(block):
 # No wrapping of outputs: a batch cannot become a data frame.
 @set_module("skstruct")
 class VectorScaler(
-    ReturnsBatches, Persistent, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    ReturnsBatches,
+    Persistent,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
 ):
     r"""Scale vectors so that taggers learn from them with their usual penalty.
 
@@ -55,8 +61,9 @@ class VectorScaler(
 
     .. math:: s = \sqrt{2 / m},
 
-    where :math:`m` is the mean squared length of the vectors of the training tokens. The directions
-    and the relative lengths of vectors stay as they are, and so do sparse columns.
+    where :math:`m` is the mean squared length of the vectors of the training tokens that are not
+    zero. The directions and the relative lengths of vectors stay as they are, and so do sparse
+    columns.
 
     Attributes
     ----------
@@ -64,6 +71,8 @@ class VectorScaler(
         Number of columns.
     scale_ : ndarray of shape (n_blocks,)
         Factor of each block of vectors.
+    starts_ : ndarray of shape (n_blocks,)
+        First column of each block.
 
     See Also
     --------
@@ -85,7 +94,11 @@ class VectorScaler(
     """
 
     _parameter_constraints: ClassVar[dict] = {}
-    _stored: ClassVar[dict] = {"n_features_in_": Count(1), "scale_": Array(np.float64, (None,))}
+    _stored: ClassVar[dict] = {
+        "n_features_in_": Count(1),
+        "scale_": Array(np.float64, (None,)),
+        "starts_": Array(np.int64, ("scale_",)),
+    }
     _complete = tuple(_stored)
 
     def fit(self, X, y=None) -> Self:
@@ -109,7 +122,7 @@ class VectorScaler(
         """
         batch = _as_batch(X)
         scale = np.array([scale_of(block) for _, block in batch.blocks])
-        self.n_features_in_, self.scale_ = batch.n_features, scale
+        self.n_features_in_, self.scale_, self.starts_ = batch.n_features, scale, _starts(batch)
         return self
 
     def transform(self, X) -> SequenceBatch:
@@ -128,19 +141,20 @@ class VectorScaler(
         Raises
         ------
         ValueError
-            If X has other columns than in `fit`.
+            If X has other columns than in `fit`, or other blocks.
         """
         check_is_fitted(self)
         batch = _as_batch(X)
         sparse, placed, _ = batch._columns()
-        if len(placed) != len(self.scale_):
-            raise ValueError(
-                f"X has {len(placed)} blocks of vectors, but {len(self.scale_)} in fit."
-            )
         if batch.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {batch.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
+            )
+        if not np.array_equal(_starts(batch), self.starts_):
+            raise ValueError(
+                f"X has vectors from the columns {_starts(batch).tolist()} on, but in fit from "
+                f"{self.starts_.tolist()}."
             )
         scaled = tuple(
             Placed(start, block.times(scale))
@@ -153,6 +167,11 @@ class VectorScaler(
         # Rows are tokens of sequences.
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _starts(batch):
+    """First column of each block."""
+    return np.array([start for start, _ in batch.blocks], np.int64)
 
 
 def _as_batch(X):

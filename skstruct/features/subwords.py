@@ -1,5 +1,9 @@
 """`align_subwords`: from the pieces of words that language models read to the words."""
 
+from collections.abc import Sequence
+from numbers import Integral
+from types import NoneType
+
 import numpy as np
 
 from skstruct.utils.messages import check_choice
@@ -74,6 +78,9 @@ def _align(i, word_ids, states, length, how):
         ) from error
     if states.ndim != 2 or states.dtype.kind != "f":
         raise ValueError(f"Sentence {i}: its states are no matrix of floats.")
+    is_list = isinstance(word_ids, Sequence | np.ndarray)
+    if not is_list or not all(isinstance(word, (Integral, NoneType)) for word in word_ids):
+        raise ValueError(f"Sentence {i}: word_ids must be integers or None.")
     if len(word_ids) > len(states):
         raise ValueError(
             f"Sentence {i} has {len(word_ids)} pieces, but states of {len(states)} only."
@@ -85,8 +92,8 @@ def _align(i, word_ids, states, length, how):
         raise ValueError(f"Sentence {i}: word_ids has words that the sentence does not have.")
     if length is not None and n_words < length:
         raise ValueError(
-            f"Sentence {i} has been cut off after {n_words} of {length} words. Split it into "
-            "shorter ones before it goes to the tokenizer."
+            f"Sentence {i} has no piece after word {n_words} of {length}: it has been cut off, or "
+            "its last words are empty. Split it into shorter ones, or leave out such words."
         )
     out = np.zeros((n_words, states.shape[1]), np.promote_types(states.dtype, np.float32))
     if how == "mean":

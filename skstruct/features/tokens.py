@@ -6,6 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from decimal import Decimal
+from functools import partial
 from itertools import chain, count, repeat
 from numbers import Real
 from operator import countOf, getitem
@@ -32,8 +33,12 @@ from skstruct.utils.messages import DataError, check_float_dtype, short_repr
 
 
 def is_vector(value):
-    """Return True if the value of a feature is an array of numbers."""
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim > 0
+    """Return True if the value of a feature is an array of numbers.
+
+    A masked array is none: its mask would be lost.
+    """
+    is_array = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+    return is_array and value.dtype.kind in "biuf" and value.ndim > 0
 
 
 class ArrayValues:
@@ -50,14 +55,17 @@ class ArrayValues:
     def __init__(self, lengths, limit):
         self.lengths = lengths
         self._limit = limit
-        self._rows = {}
-        self._values = {}
+        self._rows = defaultdict(partial(array, "q"))
+        self._values = defaultdict(bytearray)
 
     def __bool__(self):
         return bool(self._rows)
 
     def add(self, row, name, vector):
-        """Add the array of a token; `row` is the number of the token in the batch."""
+        """Add the array of a token; `row` is the number of the token in the batch.
+
+        A token's arrays of the same name are summed.
+        """
         vector = np.array(vector, np.float64, order="C")
         if vector.ndim != 1:
             raise ValueError(
@@ -66,8 +74,7 @@ class ArrayValues:
         length = self.lengths.setdefault(name, len(vector))
         if len(vector) != length:
             raise ValueError(
-                f"feature {name!r} is an array of {len(vector)} numbers, but of {length} in the "
-                "tokens before."
+                f"feature {name!r} is an array of {len(vector)} numbers, but elsewhere of {length}."
             )
         wrong = vector[~(np.abs(vector) <= self._limit)]
         if len(wrong):
@@ -75,9 +82,14 @@ class ArrayValues:
                 f"feature {name!r} has the value {wrong[0]}; values must be finite and at most "
                 f"{self._limit:.2g}."
             )
-        self._rows.setdefault(name, array("q")).append(row)
         # A bytearray grows in place.
-        self._values.setdefault(name, bytearray()).extend(vector.data.cast("B"))
+        rows, values = self._rows[name], self._values[name]
+        if rows and rows[-1] == row:
+            vector += np.frombuffer(values, np.float64)[-length:]
+            del values[-vector.nbytes :]
+        else:
+            rows.append(row)
+        values.extend(vector.data.cast("B"))
 
     def wide(self, n_rows):
         """Names of the features that become blocks: long arrays in most tokens."""
@@ -100,7 +112,7 @@ class ArrayValues:
     def matrix(self, name, n_rows, dtype):
         """Arrays of a feature of all tokens; zeros where a token has none."""
         rows = np.frombuffer(self._rows[name], np.int64)
-        values = np.frombuffer(self._values[name], np.float64).reshape(len(rows), -1)
+        values = np.frombuffer(self._values[name], np.float64).reshape(-1, self.lengths[name])
         if len(rows) == n_rows and values.dtype == dtype:
             return values
         found = np.zeros((n_rows, values.shape[1]), dtype)
@@ -196,7 +208,7 @@ def read_tokens(tokens, limit, i, add_array):
                     names.append(key)
                     continue
                 for name, number in _attributes(key, value, limit):
-                    if type(number) is np.ndarray:
+                    if isinstance(number, np.ndarray):
                         add_array(t, name, number)
                         continue
                     if number != 1:
@@ -538,16 +550,17 @@ class Stream:
         Type of the values.
     array_lengths : dict of str to int, default=None
         Length of the arrays of each known feature; new features are added.
+    wide : list of str, default=None
+        Features whose arrays are not among the rows but become blocks. By default, `to_rows` finds
+        them.
 
     Attributes
     ----------
     codes : NewCodes
         Numbers of the attributes.
-    wide : list of str
-        After `to_rows`, features whose arrays are not among the rows but become blocks.
     """
 
-    def __init__(self, dtype, array_lengths=None):
+    def __init__(self, dtype, array_lengths=None, wide=None):
         self.dtype = check_float_dtype(dtype)
         self.limit = float(np.finfo(self.dtype).max)
         self.codes = NewCodes()
@@ -558,7 +571,7 @@ class Stream:
         self.token_lengths = array("q")
         self.sequence_lengths = array("q")
         self.arrays = ArrayValues({} if array_lengths is None else array_lengths, self.limit)
-        self.wide, self._failures = [], 0
+        self.wide, self._failures = wide, 0
 
     def read(self, X):
         """Read all sequences of `X`."""
@@ -607,9 +620,10 @@ class Stream:
         if self.values:
             data = np.frombuffer(self.values, self.dtype)
         indptr = to_offsets(self.token_lengths)
-        if self.arrays:
-            n_rows, find = len(self.token_lengths), self.codes.codes
+        n_rows, find = len(self.token_lengths), self.codes.codes
+        if self.wide is None:
             self.wide = self.arrays.wide(n_rows)
+        if self.arrays or self.wide:
             parts = [(data, columns, indptr, 0), *self.arrays.parts(n_rows, find, self.wide)]
             data, columns, indptr = merge_rows(parts, self.dtype, 0)
             if self.wide:

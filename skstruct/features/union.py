@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 from numbers import Real
+from types import NoneType
 from typing import Self
 
 from joblib import effective_n_jobs
@@ -13,6 +14,7 @@ from sklearn.utils import get_tags
 
 from skstruct.input.formats import Format, read_format
 from skstruct.sequences import ReturnsBatches, SequenceBatch
+from skstruct.utils.messages import short_repr
 from skstruct.utils.persistence import Persistent, set_module
 
 
@@ -152,12 +154,17 @@ class SequenceUnion(ReturnsBatches, Persistent, FeatureUnion, auto_wrap_output_k
 
     def _for_all(self, X):
         """Check parameters; return X, as a list if the first transformer would use it up."""
+        self._check_weights()
         if not list(self._iter()):
             raise ValueError("transformer_list is empty, or drops all transformers; leave one.")
-        self._check_weights()
         return list(X) if isinstance(X, Iterator) else X
 
     def _check_weights(self):
+        if not isinstance(self.transformer_weights, (dict, NoneType)):
+            raise ValueError(
+                "transformer_weights must be a dict of numbers by the names of transformers, got "
+                f"{short_repr(self.transformer_weights)}."
+            )
         for name, weight in (self.transformer_weights or {}).items():
             if weight is not None and not (isinstance(weight, Real) and isfinite(weight)):
                 raise ValueError(f"The weight of {name!r} is not a finite number.")

@@ -57,7 +57,7 @@ def pack_strings(value):
 
 def unpack_strings(value):
     """Unpack the result of `pack_strings`; anything else stays as it is."""
-    if not (isinstance(value, dict) and _STRINGS in value):
+    if not (type(value) is dict and _STRINGS in value):
         return value
     text = _vector(value[_STRINGS], "the bytes of strings", np.uint8)
     lengths = _vector(value["lengths"], "the lengths of strings", "i")
@@ -140,7 +140,7 @@ def unpack_zeros(value, expected=None):
     MemoryError
         If it does not fit into memory: zeros take no room in a file.
     """
-    if not (isinstance(value, dict) and _NONZERO in value):
+    if not (type(value) is dict and _NONZERO in value):
         return value
     gaps = _vector(value["gaps"], "the places of weights", "u")
     numbers = _vector(value[_NONZERO], "the weights", np.float64)
