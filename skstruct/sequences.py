@@ -557,9 +557,8 @@ default=None
         offsets = read_offsets(self.offsets, self.n_rows)
         for one in placed:
             one.check(self.n_rows, n_columns)
-        _names_of_columns(self.feature_names, n_columns)
         transition_X = self._as_transitions(self.transition_X)
-        if isinstance(sparse, tuple) and transition_X is None:
+        if isinstance(sparse, tuple) and transition_X is None and self.feature_names is None:
             return self
         sparse = self._columns()[0]
         if sparse is not None:
@@ -608,7 +607,8 @@ default=None
         if transition_X is not None:
             transition_X = canonical(transition_X, "transition_X", self._place)
         more = {"transition_X": transition_X, "keep_zeros": self.keep_zeros}
-        batch = type(self)._of_blocks(sparse, placed, offsets, self.feature_names, more)
+        names = _names_of_columns(self.feature_names, self.n_features)
+        batch = type(self)._of_blocks(sparse, placed, offsets, names, more)
         batch.reads_labels = self.reads_labels
         return batch
 

@@ -36,6 +36,7 @@ from skstruct import (
     SequenceUnion,
     SequenceVectorizer,
     SpanTaggerCV,
+    VectorScaler,
     WordVectorizer,
 )
 from skstruct.blocks import visits
@@ -254,6 +255,8 @@ def test_arrays_of_other_shapes_are_refused(name, axis):
     [
         ("matrix", lambda array: array.astype(np.float16)),
         ("matrix", np.ravel),
+        ("matrix", lambda array: array.astype(array.dtype.newbyteorder())),
+        ("matrix", np.ma.array),
         ("table", lambda array: array.astype(object)),
         ("table", lambda array: None),
         ("numbers", lambda array: array.astype(np.float64)),
@@ -275,12 +278,110 @@ def test_arrays_of_other_types_are_refused(name, change):
             call()
 
 
-def test_values_that_are_too_large_are_told_with_their_factor():
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        (3e38, r"feature \S+ is \S+e\+38; values may be up to"),
+        (1e200, r"a block of vectors has the factor 1e\+200"),
+        (np.nan, "a block of vectors has the factor nan"),
+    ],
+)
+def test_values_that_are_too_large_are_told_with_their_factor(factor, message):
     batch, y = make_batch()
     for _, block in batch.blocks:
-        block.factor = 1e200
-    with pytest.raises(ValueError, match=r"feature \S+ is \S+e\+(199|200); values may be up to"):
+        block.factor = factor
+    with pytest.raises(ValueError, match=message):
         CRFTagger(max_iter=2).fit(batch, y)
+    tiny = DenseBlock(np.full((8, 40), 1e-39, np.float32), factor)
+    tiny = SequenceBatch._of_blocks(None, (Placed(0, tiny),), [0, 8])
+    if factor == 3e38:
+        tagger = CRFTagger(max_iter=2).fit(tiny, [["a", "b"] * 4])
+        assert np.isfinite(tagger.coef_).all()
+        return
+    with pytest.raises(ValueError, match=message):
+        CRFTagger(max_iter=2).fit(tiny, [["a", "b"] * 4])
+
+
+def test_blocks_that_fit_no_batch_are_refused():
+    """Arrays and the sizes that blocks say of themselves, both changed."""
+    batch, y = make_batch()
+    tagger = CRFTagger(max_iter=2).fit(batch, y)
+    block = batch.blocks[0].block
+    whole = block.matrix
+    for matrix in (np.hstack([whole] * 9), whole[:2], whole[:, :1]):
+        block.matrix = matrix
+        block.n_rows, block.n_columns = matrix.shape
+        if matrix.shape[1] == 1:
+            # Fewer columns are zeros beyond.
+            continue
+        for call in (
+            lambda: tagger.predict(batch),
+            lambda: PerceptronTagger(max_iter=2).fit(batch, y),
+            lambda: batch * 2,
+            lambda: pickle.dumps(batch),
+        ):
+            with pytest.raises(ValueError, match=r"does not fit a batch|must start at 0 and end"):
+                call()
+
+
+def with_transitions():
+    """A batch with blocks and features of transitions, and labels."""
+    batch, y = make_batch(kinds=KINDS)
+    X = sp.csr_matrix(np.eye(3)[np.arange(batch.n_rows) % 3])
+    empty = SequenceBatch(sp.csr_matrix((batch.n_rows, 1)), batch.offsets, transition_X=X)
+    return SequenceBatch.hstack([batch, empty]), y
+
+
+def point_elsewhere(batch):
+    batch.transition_X.indices[1] = 2_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (point_elsewhere, "column 2000000000 is not one of the 3"),
+        (lambda batch: setattr(batch, "transition_X", np.ones((2, 3))), "transition_X has 2 rows"),
+        (lambda batch: setattr(batch, "transition_X", np.ones(4)), r"has 1 dimension\(s\)"),
+        (lambda batch: setattr(batch, "transition_X", "abc"), r"has 0 dimension\(s\)"),
+        (lambda batch: setattr(batch, "feature_names", np.array(["a"])), r"has shape \(1,\)"),
+    ],
+)
+def test_what_stands_beside_blocks_is_checked_again(change, message):
+    batch, y = with_transitions()
+    tagger = CRFTagger(max_iter=2).fit(batch, y)
+    change(batch)
+    calls = [
+        lambda: tagger.predict(batch),
+        lambda: PerceptronTagger(max_iter=2).fit(batch, y),
+        lambda: batch * 2,
+        lambda: SequenceBatch.concatenate([batch, batch]),
+        lambda: pickle.dumps(batch),
+    ]
+    for call in [*calls, lambda: batch[:2]]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_a_matrix_takes_the_place_of_blocks():
+    batch, y = make_batch()
+    tagger = CRFTagger(max_iter=5).fit(batch, y)
+    zeros = sp.csr_matrix(batch.X.shape)
+    expected = tagger.predict_proba(SequenceBatch(zeros, batch.offsets))
+    batch.X = zeros
+    for found in (tagger.predict_proba(batch), tagger.predict_proba(batch[:])):
+        for ours, theirs in zip(found, expected, strict=True):
+            assert_array_equal(ours, theirs)
+    assert (batch * 2).X.nnz == 0
+
+
+def test_tables_in_any_order_are_merged():
+    batch, _ = make_batch()
+    block = batch.blocks[1].block
+    whole = batch.X.toarray()
+    block.table = np.asfortranarray(block.table)
+    both = SequenceBatch.concatenate([batch, batch[::-1]])
+    assert_array_equal(both[: len(batch)].X.toarray(), whole)
+    assert_array_equal(both[len(batch) :].X.toarray(), batch[::-1].X.toarray())
 
 
 @pytest.mark.parametrize(
@@ -908,6 +1009,37 @@ def test_arrays_in_dicts_become_blocks(monkeypatch, n_numbers, missing, dtype):
     assert_allclose(tagger.coef_, sparse.coef_, atol=1e-3)
     # Tokens without an array, and other vectorisers, give the same columns.
     assert tagger.predict(expected).tolist() == tagger.predict(batch).tolist()
+    # What is a block does not depend on the batch.
+    without = [[{"word": "w0"}], []]
+    nothing = vectorizer.transform(without)
+    assert [block.n_columns for _, block in nothing.blocks] == [12, n_numbers - 12]
+    assert_array_equal(nothing.X.toarray(), other.transform(without).X.toarray())
+    restored = pickle.loads(pickle.dumps(vectorizer)).transform(without)
+    assert [block.shape for _, block in restored.blocks] == [
+        block.shape for _, block in nothing.blocks
+    ]
+
+
+@pytest.mark.parametrize("n_numbers", [3, 40])
+def test_arrays_of_the_same_name_are_summed(n_numbers):
+    vector = np.arange(1.0, n_numbers + 1)
+    X = [[{"a:b": vector, "a": {"b": 2 * vector}}, {"w": "x"}], [{"a": {"b": vector}}]]
+    found = SequenceVectorizer().fit_transform(X)
+    columns = np.argsort([int(name.split(":")[2]) for name in found.feature_names[:n_numbers]])
+    assert_array_equal(found.X.toarray()[:, columns], np.outer([3, 0, 1], vector))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sentences_without_arrays_are_scaled_and_tagged():
+    X, y = with_arrays(40, missing=(0, 4, 6))
+    pipeline = make_pipeline(SequenceVectorizer(), VectorScaler(), CRFTagger(max_iter=5))
+    proba = pipeline.fit(X, y).predict_proba(X)
+    for sequence, together in zip(X, proba, strict=True):
+        (alone,) = pipeline.predict_proba([sequence])
+        assert_array_equal(alone, together)
+    assert [len(labels) for labels in pipeline.predict([[{"word": "w1"}], [], [{}]])] == [1, 0, 1]
+    names = pipeline[:-1].get_feature_names_out()
+    assert_array_equal(names, pipeline[0].get_feature_names_out())
 
 
 @pytest.mark.parametrize("algorithm", ["lbfgs", *map(compiled, ("l2sgd", "ap", "pa", "arow"))])

@@ -1,5 +1,7 @@
 """Dense vectors beside sparse features: in dicts, side by side, looked up, in a pipeline."""
 
+import copy
+import pickle
 import re
 from itertools import pairwise
 
@@ -29,6 +31,14 @@ from skstruct import (
 from skstruct.features import align_subwords
 from skstruct.features.embeddings import look_around
 from skstruct.matrices import as_csr, hstack
+
+
+class Unreadable:
+    """As a tensor with a gradient."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no numpy")
+
 
 VECTORS = {"the": [1.0, 0.5], "cat": [-1.0, 2.0], "sat": np.array([0.0, 3.0], np.float32)}
 TOKENS = [["the", "cat", "sat"], [], ["The", "dog"]]
@@ -121,12 +131,16 @@ def test_unseen_arrays_are_ignored():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.ones(3), "Sequence 1, token 1: feature 'v' is an array of 3 numbers, but of"),
+        (
+            np.ones(3),
+            "Sequence 1, token 1: feature 'v' is an array of 3 numbers, but elsewhere of 2",
+        ),
         (np.ones((1, 2)), r"Sequence 1, token 1: feature 'v' is an array of shape \(1, 2\)"),
         (np.array([1, np.nan]), "Sequence 1, token 1: feature 'v' has the value nan"),
         (np.array([np.inf, 1]), "Sequence 1, token 1: feature 'v' has the value inf"),
         (np.array(3.0), "Sequence 1, token 1: feature 'v' is array"),
         (np.array([1j, 2]), "Sequence 1, token 1: feature 'v' is array"),
+        (np.ma.ones(2), "Sequence 1, token 1: feature 'v' is masked_array"),
         ([1.0, 2.0], "Sequence 1, token 1: feature 'v' is .*or an array of numbers"),
     ],
 )
@@ -367,6 +381,55 @@ def test_bad_input(params, X, message):
     assert not hasattr(vectorizer, "n_dimensions_")
 
 
+@pytest.mark.parametrize(
+    ("params", "X", "message"),
+    [
+        ({"column": "word"}, 5, "X is 5; expected a list of sequences"),
+        ({"column": "word"}, [None], "Sequence 0 is None; expected a list of tokens"),
+        ({"vectors": {"the": [[1, 2], [3]]}}, TOKENS, "'the' is no array of numbers"),
+        ({"vectors": {"the": Unreadable()}}, TOKENS, "'the' is no array of numbers .no numpy"),
+        ({"vectors": "vectors.txt"}, TOKENS, "read by skstruct.datasets.read_vectors"),
+    ],
+)
+def test_what_no_mapping_of_vectors_is(params, X, message):
+    with pytest.raises(ValueError, match=message):
+        EmbeddingVectorizer(**{"vectors": VECTORS, **params}).fit(X)
+
+
+def test_the_type_is_that_of_the_training_words():
+    mixed = {"a": np.ones(2, np.float32), "b": np.ones(2)}
+    vectorizer = unscaled(mixed, unknown="mean").fit([["a", "b"]])
+    for X in ([["a"]], [["b"]], [["axolotl"]]):
+        assert vectorizer.transform(X).dtype == np.float64
+    assert unscaled(mixed).fit([["a"]]).transform([["b"]]).dtype == np.float32
+    with pytest.raises(ValueError, match="was set after the fit"):
+        unscaled(mixed).fit([["a"]]).set_params(unknown="mean").transform([["c"]])
+
+
+def by_length(word):
+    return [float(len(word)), 1.0]
+
+
+class OneForAll(dict):
+    """A mapping that has every word and lists none."""
+
+    def __contains__(self, word):
+        return True
+
+    def __missing__(self, word):
+        return np.ones(3)
+
+
+@pytest.mark.parametrize(
+    "params", [{"vectors": {}, "unknown": by_length}, {"vectors": OneForAll()}]
+)
+def test_mappings_that_list_no_word_are_stored(params):
+    vectorizer = EmbeddingVectorizer(**params).fit([["a", "bb"]])
+    expected = vectorizer.transform([["ccc", "a"]]).X
+    for other in (pickle.loads(pickle.dumps(vectorizer)), copy.deepcopy(vectorizer)):
+        assert_array_equal(other.transform([["ccc", "a"]]).X, expected)
+
+
 def test_vectors_of_another_length_later():
     vectorizer = unscaled(VECTORS).fit(TOKENS).set_params(vectors={"the": [1.0]})
     with pytest.raises(ValueError, match="'the' has 1 numbers, but others have 2"):
@@ -414,10 +477,25 @@ def test_the_scale_is_that_of_the_training_tokens():
         VectorScaler().fit_transform(both).X.toarray()[:, :5], np.concatenate(states)
     )
     assert_array_equal(VectorScaler().fit([np.zeros((2, 3))]).scale_, [1])
+    # Zeros are no vectors, wherever vectors come from.
+    words = EmbeddingVectorizer(vectors).fit([["a", "axolotl", "b"]])
+    matrix = [np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 1.0]])]
+    dicts = SequenceVectorizer().fit_transform(
+        [[{"v": np.array([3.0, 4.0] * 20)}, {"w": "axolotl"}, {"v": np.array([0.0, 1.0] * 20)}]]
+    )
+    assert_allclose(VectorScaler().fit(matrix).scale_, words.scale_)
+    assert_allclose(VectorScaler().fit(dicts).scale_, words.scale_ / np.sqrt(20))
+    for size in (1e-170, 1e170):
+        tiny = EmbeddingVectorizer({"a": [size, size]})
+        with pytest.raises(ValueError, match=r"The mean squared length of the vectors is (0|inf)"):
+            tiny.fit([["a"]])
     with pytest.raises(ValueError, match="X has 2 features, but VectorScaler is expecting 5"):
         scaler.transform([x[:, :2] for x in states])
-    with pytest.raises(ValueError, match="X has 2 blocks of vectors, but 1 in fit"):
-        scaler.transform(SequenceBatch.hstack([batch, batch]))
+    two = VectorScaler().fit(SequenceBatch.hstack([batch, batch]))
+    halves = [x[:, :3] for x in states], [x[:, :7] for x in [np.tile(x, 2) for x in states]]
+    halves = SequenceBatch.hstack(list(map(SequenceBatch.from_sequences, halves)))
+    with pytest.raises(ValueError, match=r"vectors from the columns \[0, 3\] on, but in fit"):
+        two.transform(halves)
     for X in ([["a"]], [sp.eye(3)], np.eye(3)):
         with pytest.raises(ValueError, match="X has no vectors"):
             scaler.fit(X)
@@ -474,7 +552,7 @@ def test_words_of_pieces():
             [[0, 1]],
             np.ones((1, 2, 3)),
             {"sentences": ["abc"]},
-            "Sentence 0 has been cut off after 2 of 3",
+            "Sentence 0 has no piece after word 2 of 3: it has been cut off",
         ),
         (
             [[], [0]],
@@ -486,6 +564,10 @@ def test_words_of_pieces():
         ([[0, 1]], np.ones((1, 1, 3)), {}, "Sentence 0 has 2 pieces, but states of 1 only"),
         ([[0, 1]], np.ones((2, 2, 3)), {}, "states has 2 sentences, but word_ids has 1"),
         ([[0]], [np.ones(3)], {}, "Sentence 0: its states are no matrix of floats"),
+        ([[0.5]], np.ones((1, 1, 3)), {}, "Sentence 0: word_ids must be integers or None"),
+        ([["0"]], np.ones((1, 1, 3)), {}, "Sentence 0: word_ids must be integers or None"),
+        ([None], np.ones((1, 1, 3)), {}, "Sentence 0: word_ids must be integers or None"),
+        ([[0]], [Unreadable()], {}, "Sentence 0: its states cannot be read as an array .no numpy"),
         ([[0]], [np.ones((1, 3))], {"how": "max"}, "how must be one of 'first', 'mean', 'last'"),
     ],
 )
@@ -495,6 +577,11 @@ def test_pieces_that_do_not_fit(word_ids, states, params, message):
 
 
 # ---------------------------------------------------------------------------------- all together
+
+
+def test_lists_of_matrices_are_no_batches():
+    with pytest.raises(ValueError, match=r"Batch 1 is list .*SequenceBatch.from_sequences"):
+        SequenceBatch.hstack([unscaled(VECTORS).fit_transform(TOKENS), [np.ones((3, 2))]])
 
 
 def lengths_of(sequences):
