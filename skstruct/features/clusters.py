@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import normalized
+from skstruct.features.embeddings import as_vector, table_of
 from skstruct.features.tokens import iterate_level
 from skstruct.utils.declared import Array, Strings
 from skstruct.utils.messages import short_repr
@@ -37,8 +38,8 @@ class WordClusters(Persistent, BaseEstimator):
     """Put words into classes by their neighbours in raw text, as paths in a binary tree.
 
     Words with few labels, or none, share the classes of words that are used alike. The neighbours
-    of a word are counted, on the left and on the right. What exceeds chance (positive pointwise
-    mutual information) is reduced to a vector by :class:`~sklearn.decomposition.TruncatedSVD`.
+    of a word are counted, on the left and on the right. Their positive pointwise mutual information
+    is reduced to a vector by :class:`~sklearn.decomposition.TruncatedSVD`.
     :class:`~sklearn.cluster.KMeans` divides the words in two, then the widest class in two again,
     and so on. Each division adds a bit to the paths of its words, so that prefixes of paths are
     coarser classes.
@@ -188,20 +189,17 @@ class WordClusters(Persistent, BaseEstimator):
         Raises
         ------
         ValueError
-            If there is no word, or vectors are not finite or differ in length.
+            If there is no word, or a vector is not finite or differs in length from the others; the
+            message names the word.
         """
         if not isinstance(vectors, Mapping) or not len(vectors):
             raise ValueError(f"vectors must be a mapping of words, got {short_repr(vectors)}.")
         words = list(vectors)
         if not all(isinstance(word, str) for word in words):
             raise ValueError("The words of vectors must be strings.")
-        try:
-            found = np.array([vectors[word] for word in words], dtype=np.float64)
-        except (TypeError, ValueError):
-            found = np.empty(0)
-        if found.ndim != 2 or not np.isfinite(found).all():
-            raise ValueError("vectors must be finite numbers, as many for each word.")
-        self._keep(words, _of_length_one(found), check_random_state(self.random_state))
+        found = {word: as_vector(word, vectors[word]) for word in words}
+        table = table_of(found, None, np.float64)
+        self._keep(words, _of_length_one(table), check_random_state(self.random_state))
         return self
 
     @property

@@ -217,12 +217,12 @@ class EmbeddingVectorizer(LearningVectorizer, auto_wrap_output_keys=None):
                 # A mapping need not have `get`.
                 vector = mapping[word] if word in mapping else self._vector_of_unknown(word)
                 if vector is not None:
-                    found[word] = _as_array(word, vector)
+                    found[word] = as_vector(word, vector)
         if n_dimensions is None and not found:
             raise ValueError(
                 "No word of X has a vector: check the parameters vectors, column and normalize."
             )
-        table = _stacked(found, n_dimensions, dtype)
+        table = table_of(found, n_dimensions, dtype)
         numbers = map(dict(zip(found, count())).get, words, repeat(-1))
         number_of = np.fromiter(numbers, np.int32, len(words))
         mean = vars(self).get("unknown_vector_") if is_fitted else None
@@ -322,7 +322,8 @@ def _by_words(vectors):
     return _OfHashes(vectors) if is_spacys else vectors
 
 
-def _as_array(word, vector):
+def as_vector(word, vector):
+    """Array of the vector of a word; a ValueError that names the word where there is none."""
     try:
         return np.asarray(vector)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -330,7 +331,7 @@ def _as_array(word, vector):
         raise ValueError(f"The vector of {word!r} is no array of numbers ({error}).") from error
 
 
-def _stacked(found, n_dimensions, dtype):
+def table_of(found, n_dimensions, dtype):
     """Table of the vectors of words; a ValueError that names the word of a wrong one."""
     vectors = list(found.values())
     if n_dimensions is None:

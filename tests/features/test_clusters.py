@@ -143,8 +143,18 @@ def test_bad_input(parameters, raw, message):
 
 
 @pytest.mark.parametrize(
-    "vectors", [{}, [1], {1: [0.5]}, {"a": [1, 2], "b": [1]}, {"a": [np.nan]}, {"a": "x"}]
+    ("vectors", "message"),
+    [
+        ({}, "vectors must be a mapping of words"),
+        ([1], "vectors must be a mapping of words"),
+        ({1: [0.5]}, "The words of vectors must be strings"),
+        ({"a": [1, 2], "b": [1]}, "The vector of 'b' has 1 numbers, but others have 2"),
+        ({"a": [np.nan]}, "The vector of 'a' has NaN or infinite values"),
+        ({"a": "x"}, "The vector of 'a' is not a 1-D array of numbers"),
+        ({"a": [1j, 2]}, "The vector of 'a' is not a 1-D array of numbers"),
+        ({"a": [[1, 2], [3]]}, "The vector of 'a' is no array of numbers"),
+    ],
 )
-def test_bad_vectors(vectors):
-    with pytest.raises(ValueError, match="vectors"):
+def test_bad_vectors(vectors, message):
+    with pytest.raises(ValueError, match=message):
         WordClusters().fit_vectors(vectors)
