@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import chain, count, islice
 from operator import itemgetter
 
@@ -196,6 +196,12 @@ def _as_columns(token):
         return token.tolist()
     if isinstance(token, (list, tuple)):
         return tuple(token)
+    if isinstance(token, Mapping):
+        raise DataError(
+            "{value} is a dict; expected a string or a tuple of columns. SequenceVectorizer reads "
+            "dicts of features, and EmbeddingVectorizer(column='word') one key.",
+            value=short_repr(token),
+        )
     raise DataError(
         f"{{value}} is not a valid token; expected a string or a tuple of columns. {_SHAPE}",
         value=short_repr(token),
@@ -290,8 +296,9 @@ def normalized(words, normalize, *, as_strings=True):
         raise ValueError(
             f"normalize raised {type(error).__name__}: {error}, for the word {words[len(found)]!r}."
         ) from error
-    if as_strings and not set(map(type, found)) <= {str}:
-        wrong = next((n for n, word in enumerate(found) if not isinstance(word, str)), None)
+    if not set(map(type, found)) <= {str}:
+        kind = str if as_strings else Hashable
+        wrong = next((n for n, word in enumerate(found) if not isinstance(word, kind)), None)
         if wrong is not None:
             raise ValueError(
                 f"normalize must return strings, but returned {short_repr(found[wrong])} for "

@@ -386,6 +386,8 @@ def test_bad_input(params, X, message):
     [
         ({"column": "word"}, 5, "X is 5; expected a list of sequences"),
         ({"column": "word"}, [None], "Sequence 0 is None; expected a list of tokens"),
+        ({}, [[{"word": "the"}]], r"Sequence 0, token 0: .*column='word'. one key"),
+        ({"normalize": list}, TOKENS, "normalize must return strings, but returned .* for 'the'"),
         ({"vectors": {"the": [[1, 2], [3]]}}, TOKENS, "'the' is no array of numbers"),
         ({"vectors": {"the": Unreadable()}}, TOKENS, "'the' is no array of numbers .no numpy"),
         ({"vectors": "vectors.txt"}, TOKENS, "read by skstruct.datasets.read_vectors"),
