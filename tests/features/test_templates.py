@@ -447,7 +447,7 @@ BAD_BATCHES = {
     "strings": (["the", "cat"], "Sequence 0 is 'the'; expected a list of tokens."),
     "number": ([[("a", "b")], 3], "Sequence 1 is 3; expected a list of tokens."),
     "dict": ([[("a", "b"), {"a": "b"}]],
-             "Sequence 0, token 1: {'a': 'b'} is not a valid token; expected"),
+             "Sequence 0, token 1: {'a': 'b'} is a dict; expected a string or a tuple"),
     "none": ([[("a", "b")], [None]], "Sequence 1, token 0: None is not a valid token; expected"),
     "ragged": ([[("a", "b")], [], [("c", "d"), ("e",)]], "Sequence 2, token 1: the token ('e',) "
                "has 1 column(s), but the first token has 2."),
