@@ -105,6 +105,13 @@ def to_csr(X, name="X", place="row {}".format):
     return X
 
 
+def as_dense(weights, name):
+    """Array of weights, which may be sparse; the arrays of a sparse matrix are checked."""
+    if not sp.issparse(weights):
+        return weights
+    return to_csr(weights, name, "row {} of the weights".format).toarray()
+
+
 def _check_csr(X, name, place):
     _check_compressed(X, X.shape, "column", name, place)
 

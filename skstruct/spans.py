@@ -17,7 +17,7 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
-from skstruct.input.folds import restrict_to_fold
+from skstruct.input.folds import checked_folds, restrict_to_fold
 from skstruct.input.formats import (
     Format,
     as_lists,
@@ -289,7 +289,7 @@ class SpanTaggerCV(AroundTagger):
         check_weights(X, params)
         names = names_of(labels)
         scheme = infer_scheme(names)
-        splits = list(check_cv(self.cv).split(X, y, groups))
+        splits = checked_folds(check_cv(self.cv).split(X, y, groups), len(labels))
         if not splits:
             raise ValueError("cv has no split; pass at least one.")
         if not self.refit and len(splits) != 1:
@@ -478,8 +478,9 @@ def _weighted(X, params):
     weighted = np.ones(_num_samples(X), bool)
     for name, weight in params.items():
         is_weight = name.rpartition("__")[2] == "sample_weight"
-        if is_weight and np.ndim(weight) == 1 and len(weight) == len(weighted):
-            weighted &= np.asarray(weight) > 0
+        if is_weight and hasattr(weight, "__len__") and len(weight) == len(weighted):
+            # Of each sequence, or of each of its tokens.
+            weighted &= [np.any(np.asarray(one, dtype=float) > 0) for one in weight]
     return weighted
 
 

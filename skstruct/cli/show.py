@@ -5,11 +5,11 @@ from itertools import product
 
 import click
 import numpy as np
-from scipy.sparse import issparse
 
 from skstruct.cli.models import load_model
 from skstruct.cli.options import FILE
 from skstruct.cli.output import write_line
+from skstruct.matrices import as_dense
 from skstruct.spans import AroundTagger
 
 
@@ -59,7 +59,7 @@ def _weights(model):
     The first array has a row for each feature, and a tagger's a column for each label.
     """
     estimator = model.estimator
-    coef = estimator.coef_.toarray() if issparse(estimator.coef_) else estimator.coef_
+    coef = as_dense(estimator.coef_, "coef_")
     names = getattr(estimator, "feature_names_in_", None)
     if model.vectorizer is not None:
         names = model.vectorizer.get_feature_names_out()

@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from collections.abc import Hashable
 from contextlib import closing
 from functools import cached_property
 from operator import index
@@ -350,7 +351,7 @@ class Tagger:
 
     def _code(self, label):
         label = as_text(label)
-        if label not in self._codes:
+        if not isinstance(label, Hashable) or label not in self._codes:
             raise ValueError(f"{short_repr(label)} is not a label of this model; see labels().")
         return self._codes[label]
 

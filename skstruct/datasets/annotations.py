@@ -7,6 +7,7 @@ or a pair for each text; Label Studio JSON with all annotations of a task, or JS
 import json
 import re
 import warnings
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from numbers import Real
 from pathlib import Path
@@ -157,7 +158,8 @@ def read_annotations(
     for number, (text, found, marked, reviewed) in enumerate(_READERS[format](path, text_key)):
         placed = place_spans(text, found, marked=marked, may_gap=parts != "raise")
         if reviewed is None and text in suggested:
-            reviewed = sorted(span.whole() for span in placed) != suggested[text]
+            # A text that occurs more than once has been reviewed if it has none of its suggestions.
+            reviewed = sorted(span.whole() for span in placed) not in suggested[text]
         if reviewed is False:
             open_texts.append(str(number))
             if unreviewed == "skip":
@@ -191,7 +193,7 @@ def _suggestions_beside(path, format):
 
 
 def _read_suggestions(path, format, suggestions):
-    """Sorted spans that were suggested, by their texts."""
+    """Lists of sorted spans that were suggested, by their texts."""
     if suggestions is None:
         suggestions = _suggestions_beside(path, format)
         if format == "label-studio" or not suggestions.is_file():
@@ -200,7 +202,7 @@ def _read_suggestions(path, format, suggestions):
     for where, entry in entries_of(Path(suggestions)):
         try:
             spans = [(as_whole(a), as_whole(b), kind) for a, b, kind, *_ in entry["suggestions"]]
-            found[entry["text"]] = sorted(spans)
+            found.setdefault(entry["text"], []).append(sorted(spans))
         except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"{where}: {short_repr(entry)} has no text with suggestions, as write_annotations "
@@ -297,10 +299,13 @@ def write_annotations(path, texts, spans=None, *, format, text_key="text", predi
         raise TypeError("write_annotations() needs either spans or predictions.")
     name, scores = "spans", None
     if predictions is not None:
-        name, spans = "predictions", (predictions := [list(found) for found in predictions])
+        name, spans = (
+            "predictions",
+            [list(found) if isinstance(found, Iterable) else found for found in predictions],
+        )
         scores = [
-            [_score_of(span, f"predictions[{i}]") for span in found]
-            for i, found in enumerate(predictions)
+            [_score_of(span, f"predictions[{i}]") for span in found or ()]
+            for i, found in enumerate(spans)
         ]
     texts = list(texts)
     spans = [checked_spans(found, f"{name}[{i}]") for i, found in enumerate(spans)]
@@ -308,24 +313,37 @@ def write_annotations(path, texts, spans=None, *, format, text_key="text", predi
         raise ValueError(f"{len(texts)} texts, but {name} for {len(spans)}.")
     for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
         _check_text(text, found, f"Text {i}")
+    if format == "brat":
+        _check_brat(texts, spans)
     path = Path(path)
-    if predictions is None:
-        _WRITERS[format](path, texts, spans, text_key)
-    elif format == "label-studio":
+    if format == "label-studio":
         _write_label_studio(path, texts, spans, text_key, scores)
-    else:
-        _WRITERS[format](path, texts, spans, text_key)
-        lines = [
-            json.dumps({"text": text, "suggestions": list(map(list, found))}, ensure_ascii=False)
-            for text, found in zip(texts, predictions, strict=True)
+        return
+    beside = _suggestions_beside(path, format)
+    if predictions is not None:
+        # First: without them, what was suggested would be read as reviewed.
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(beside, _suggestions(texts, spans, scores))
+    _WRITERS[format](path, texts, spans, text_key)
+    if predictions is None:
+        beside.unlink(missing_ok=True)
+
+
+def _suggestions(texts, spans, scores):
+    """Content of the file of suggestions: a line for each text."""
+    lines = []
+    for text, found, probable in zip(texts, spans, scores, strict=True):
+        suggested = [
+            [*span] if score is None else [*span, score]
+            for span, score in zip(found, probable, strict=True)
         ]
-        content = "".join(f"{line}\n" for line in lines).encode("utf-8")
-        write_whole(_suggestions_beside(path, format), content)
+        lines.append(json.dumps({"text": text, "suggestions": suggested}, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 def _score_of(span, where):
     """Probability of a suggestion, None without one."""
-    if len(span) < 4:
+    if not isinstance(span, Sequence) or len(span) < 4:
         return None
     if not isinstance(span[3], Real) or not 0 <= span[3] <= 1:
         raise ValueError(f"{where}: {short_repr(span[3])} is not a probability.")
@@ -396,8 +414,8 @@ def _span_of_line(line, where):
     return FoundSpan(parts, kind, stored, where)
 
 
-def _write_brat(path, texts, spans, text_key):
-    """Write two files for each text into a folder."""
+def _check_brat(texts, spans):
+    """Raise an error for texts and types that brat's files cannot hold."""
     for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
         if text.startswith(BYTE_ORDER_MARK):
             raise ValueError(
@@ -406,6 +424,10 @@ def _write_brat(path, texts, spans, text_key):
         for *_, kind in found:
             if not re.fullmatch(r"\S+", kind):
                 raise ValueError(f"Text {i}: brat does not allow the type {short_repr(kind)}.")
+
+
+def _write_brat(path, texts, spans, text_key):
+    """Write two files for each text into a folder."""
     path.mkdir(parents=True, exist_ok=True)
     width = len(str(max(len(texts) - 1, 0)))
     for i, (text, found) in enumerate(zip(texts, spans, strict=True)):
@@ -437,7 +459,7 @@ def _read_doccano(path, text_key):
         entry = as_object(entry, text_key, where)
         text = text_of(entry, text_key, where)
         given = {key: value for key, value in entry.items() if value and key != text_key}
-        if notes.refuse(entry, place):
+        if notes.refuse(given, place):
             continue
         found = [_spans_of_key(given[key], key, where) for key in _SPAN_KEYS if key in given]
         others = [
@@ -456,7 +478,7 @@ def _read_doccano(path, text_key):
             notes.add(DIFFERING, place)
         spans = next(iter(by_whom.values()), [])
         notes.compare(entry, text, spans, place)
-        yield text, spans, False, is_approved(entry) or None
+        yield text, spans, False, is_approved(given) or None
     # To the caller of the function that iterates.
     notes.warn(stacklevel=3)
 

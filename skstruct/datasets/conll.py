@@ -45,7 +45,10 @@ def _split_quoted(separator, line):
     """Columns of a line of a CSV file, whose separators may stand between quotes."""
     if '"' not in line:
         return _split_at(separator, line)
-    fields = next(csv.reader([line], delimiter=separator))
+    try:
+        fields = next(csv.reader([line], delimiter=separator))
+    except csv.Error as error:
+        raise ValueError(f"no columns of a CSV file, {error}") from error
     return [*fields[:-1], fields[-1].rstrip(" ")]
 
 

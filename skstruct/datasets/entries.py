@@ -193,7 +193,8 @@ def as_object(entry, text_key, where):
                 f"{where}: {short_repr(item)} has no 'label' and 'points' with start and end."
             ) from None
     others = {key: value for key, value in entry.items() if key not in ("content", "annotation")}
-    others.update(entry.get("metadata") or {})
+    metadata = entry.get("metadata")
+    others.update(metadata if isinstance(metadata, dict) else {})
     return {**others, text_key: entry["content"], "spans": spans}
 
 

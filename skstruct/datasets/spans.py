@@ -612,6 +612,8 @@ def labels_to_docs(labels, docs, *, scheme="conlleval"):
     """
     from spacy.tokens import Span  # optional: documents come with it
 
+    if hasattr(docs, "ents"):
+        raise ValueError("docs is a single document; put it into a list, [docs].")
     docs, labels = list(docs), sequences_of(labels, "labels")
     check_lengths(docs, labels)
     entities = []

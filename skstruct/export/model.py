@@ -12,6 +12,7 @@ from skstruct.crfsuite.estimator import CRF
 from skstruct.export.features import describe_features, require_known
 from skstruct.input.schemes import scheme_named
 from skstruct.inspection.models import find_tagger
+from skstruct.matrices import as_dense
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.spans import SpanTaggerCV
 from skstruct.taggers.base import BaseTagger
@@ -167,7 +168,7 @@ def _describe_chain(chain, dtype):
 
 def _named_weights(vectorizer, tagger, dtype):
     """Names of the features with a weight, those that begin alike together, and the weights."""
-    coef = sp.csr_matrix(tagger.coef_.T, copy=True)
+    coef = sp.csr_matrix(as_dense(tagger.coef_, "coef_").T)
     coef.data = _rounded(coef.data, dtype)
     coef.eliminate_zeros()
     coef.sort_indices()

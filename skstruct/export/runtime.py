@@ -394,7 +394,7 @@ class _Attributes:
                 self._add(t, name + ":", value, names, others)
             elif _are_strings(value):
                 names += [f"{name}:{one}" for one in value]
-            elif isinstance(value, (int, float)) and isfinite(value):
+            elif isinstance(value, (int, float)) and _is_finite(value):
                 others.append((name, self._rounded(float(value))))
             else:
                 raise ValueError(
@@ -404,6 +404,13 @@ class _Attributes:
 
     def _rounded(self, value):
         return array("f", [value])[0] if self._is_single else value
+
+
+def _is_finite(value):
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _are_strings(values):
@@ -897,7 +904,7 @@ def main(tagger, arguments=None):
     )
     parser.add_argument("--threshold", type=float, help="with --spans: probability to exceed")
     options = parser.parse_args(arguments)
-    sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         for tokens in _sentences(tagger, sys.stdin):

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skstruct.features.columns import normalized, read_words
 from skstruct.frames import is_frame
+from skstruct.input.folds import checked_folds
 from skstruct.input.formats import Format, flatten_labels
 from skstruct.input.schemes import OUTSIDE, RUNS, SCHEMES, scheme_of_classes, split_label
 from skstruct.input.training_set import read_sample_weight
@@ -450,6 +451,8 @@ def _folds(cv, n_sequences, groups):
     """Pairs of the training and the test sequences of each fold."""
     from sklearn.model_selection import GroupKFold, check_cv  # slow
 
+    if groups is not None and np.shape(groups) != (n_sequences,):
+        raise ValueError(f"groups has the shape {np.shape(groups)}; expected ({n_sequences},).")
     n_units = n_sequences if groups is None else len(np.unique(groups))
     if cv is None and n_units < 2:
         return [([], range(n_sequences))]
@@ -457,11 +460,7 @@ def _folds(cv, n_sequences, groups):
     if groups is not None and isinstance(cv, Integral):
         cv = GroupKFold(cv)
     positions, tested = np.arange(n_sequences), np.zeros(n_sequences, np.int64)
-    # Splitters may return masks instead of positions.
-    splits = [
-        (positions[train], positions[test])
-        for train, test in check_cv(cv).split(positions, None, groups)
-    ]
+    splits = checked_folds(check_cv(cv).split(positions, None, groups), n_sequences)
     for _, test in splits:
         np.add.at(tested, test, 1)
     wrong = np.flatnonzero(tested != 1)

@@ -1,12 +1,13 @@
-"""Parameters that name labels, restricted to the labels that a fold has."""
+"""Folds: their sequences, and parameters that name labels, restricted to those that a fold has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from skstruct.input.constraints import read_constraint
 from skstruct.input.costs import read_label_cost
 from skstruct.input.formats import label_array
+from skstruct.utils.messages import short_repr
 
 _OF_LABELS = ("constraint", "label_cost", "class_weight")
 
@@ -88,3 +89,51 @@ def restrict_to_fold(estimator, labels, train, weighted=None):
         for key, value in params_of_fold(tagger, classes, kept).items()
     }
     return estimator.set_params(**changed)
+
+
+def checked_folds(folds, n_sequences):
+    """Training and held-out sequences of each fold, as their numbers.
+
+    Parameters
+    ----------
+    folds : iterable
+        What a splitter returns, or a user gives: pairs of numbers or of masks.
+    n_sequences : int
+
+    Returns
+    -------
+    folds : list of (ndarray, ndarray)
+
+    Raises
+    ------
+    ValueError
+        If a fold is something else; the message names it.
+    """
+    found = []
+    for number, fold in enumerate(folds):
+        given = list(fold) if isinstance(fold, Iterable) and not isinstance(fold, str) else []
+        parts = [_numbers(part, n_sequences) for part in given]
+        if len(parts) != 2 or any(part is None for part in parts):
+            raise ValueError(
+                f"cv: fold {number} is {short_repr(fold)}; expected the numbers of the sequences "
+                f"to train on and of those held out, from 0 to {n_sequences - 1}. cv is a number "
+                "of folds, a splitter, or a list of such pairs."
+            )
+        found.append(tuple(parts))
+    return found
+
+
+def _numbers(part, n_sequences):
+    """Numbers of sequences, also from a mask or from the end; None if they are invalid."""
+    try:
+        part = np.asarray(part)
+    except ValueError:
+        return None
+    if part.ndim == 1 and not part.size:
+        return np.empty(0, np.int64)
+    if part.dtype == bool and part.shape == (n_sequences,):
+        return np.flatnonzero(part)
+    fits = part.ndim == 1 and part.dtype.kind in "iu"
+    if not fits or not np.all((part >= -n_sequences) & (part < n_sequences)):
+        return None
+    return np.where(part < 0, part + n_sequences, part)

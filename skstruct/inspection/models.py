@@ -7,10 +7,10 @@ from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from skstruct.input.schemes import are_chunk_labels
+from skstruct.matrices import as_dense
 from skstruct.utils.messages import short_repr
 
 _WEIGHTS = ("classes_", "transition_", "intercept_", "start_", "end_")
@@ -36,8 +36,7 @@ class FittedTagger(NamedTuple):
 
     def coef(self):
         """Weights of features, a dense array (n_classes, n_features)."""
-        coef = self.tagger.coef_
-        return coef.toarray() if issparse(coef) else coef
+        return as_dense(self.tagger.coef_, "coef_")
 
     def classes(self):
         """Labels of the weights."""
@@ -120,9 +119,14 @@ def find_tagger(estimator):
     return FittedTagger(estimator)
 
 
+def is_whole(value):
+    """True for a whole number that is no bool."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def check_index(name, value, n, owner, parts, lowest=0):
     """Raise a ValueError unless a parameter is the number of one of the `n` parts."""
-    if not isinstance(value, Integral) or not lowest <= value < n:
+    if not is_whole(value) or not lowest <= value < n:
         numbers = f"the {parts} 0 to {n - 1}" if n else f"no {parts}"
         raise ValueError(f"{name}={short_repr(value)}, but {owner} has {numbers}.")
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 
 from skstruct.features.statistics import warn_of_label_features
-from skstruct.input.folds import restrict_to_fold
+from skstruct.input.folds import checked_folds, restrict_to_fold
 from skstruct.input.formats import as_lists, labels_to_split, lists_to_split
 from skstruct.input.schemes import RUNS, scheme_of_classes
 from skstruct.inspection.models import find_tagger
@@ -117,10 +117,10 @@ def find_label_errors(estimator, X, y, *, cv=5, groups=None, n_jobs=None):
     labels = labels_to_split(X, y, is_read=isinstance(estimator, BaseTagger))
     if groups is not None and isinstance(cv, Integral):
         cv = GroupKFold(cv)
-    splits = list(check_cv(cv).split(X, y, groups))
-    numbers = np.arange(len(labels))
-    splits = [tuple(numbers[part] for part in split) for split in splits]
-    tested = np.bincount(np.concatenate([numbers[:0], *(test for _, test in splits)]).astype(int))
+    splits = checked_folds(check_cv(cv).split(X, y, groups), len(labels))
+    if not splits:
+        raise ValueError("cv has no split; pass at least one.")
+    tested = np.bincount(np.concatenate([test for _, test in splits]))
     if tested.max(initial=0) > 1:
         raise ValueError(f"cv tests sequence {np.argmax(tested)} more than once.")
     found = Parallel(n_jobs=n_jobs)(

@@ -314,8 +314,14 @@ class BaseReranker(CallbackSupport, Persistent, FeatureInput, BaseEstimator):
         return self._linear(batch, base)
 
     def _linear(self, batch, base):
+        coef = np.asarray(self.coef_)
+        if coef.shape != (self.n_features_in_,) or coef.dtype.kind not in "biuf":
+            raise ValueError(
+                f"coef_ has the shape {coef.shape} and the type {coef.dtype}; expected "
+                f"{self.n_features_in_} real numbers."
+            )
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = batch.X @ self.coef_ + base
+            scores = batch.X @ coef + base
         check_finite(scores, batch.offsets, "score", HOW_TO_SCALE)
         return scores
 

@@ -16,7 +16,7 @@ from sklearn.utils import ClassifierTags, _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skstruct.input.folds import restrict_to_fold
+from skstruct.input.folds import checked_folds, restrict_to_fold
 from skstruct.input.formats import (
     as_lists,
     labels_to_split,
@@ -425,30 +425,23 @@ def _check_chunks(y, numbers):
 def _folds(cv, X, y):
     """Training and held-out sequences of each fold; a ValueError if they are invalid."""
     n_sequences = _num_samples(X)
-    folds, found = cv, []
+    folds = cv
     if hasattr(cv, "split") or not isinstance(cv, Iterable):
         try:
             folds = list(check_cv(cv).split(np.empty((n_sequences, 0)), y))
         except ValueError as error:
             raise ValueError(f"cv={cv!r} does not fit {n_sequences} sequences: {error}") from error
-    for number, fold in enumerate(folds):
-        parts = list(map(np.asarray, fold)) if isinstance(fold, Iterable) else []
-        if len(parts) != 2 or not all(_are_numbers(part, n_sequences) for part in parts):
+    found = checked_folds(folds, n_sequences)
+    for number, parts in enumerate(found):
+        if not all(map(len, parts)):
+            fold = tuple(part.tolist() for part in parts)
             raise ValueError(
-                f"cv: fold {number} is {short_repr(fold)}; expected the numbers of the sequences "
-                f"to train on and of those held out, some of each, from 0 to {n_sequences - 1}. cv "
-                "is a number of folds, a splitter, or a list of such pairs."
+                f"cv: fold {number} is {short_repr(fold)}: it trains on no sequence, or holds none "
+                "out."
             )
-        found.append(tuple(parts))
     if not found:
         raise ValueError("cv has no fold: pass a number of folds, a splitter, or a list of pairs.")
     return found
-
-
-def _are_numbers(part, n_sequences):
-    """Return True for a valid array of sequence numbers."""
-    valid = part.ndim == 1 and part.size and part.dtype.kind in "iu"
-    return bool(valid and np.all((part >= -n_sequences) & (part < n_sequences)))
 
 
 def _item(values, i):

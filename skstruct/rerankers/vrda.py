@@ -26,7 +26,7 @@ from skstruct.rerankers.losses import (
     loss_gradient,
     scatter,
 )
-from skstruct.utils.declared import Array, Count, Record
+from skstruct.utils.declared import Array, Count, Record, sizes_of
 from skstruct.utils.parallel import range_runner
 from skstruct.utils.persistence import set_module
 
@@ -300,9 +300,13 @@ class VRDAReranker(BaseReranker):
             )
         # Kernels read two parameters, which may have changed since.
         self._validate_params()
-        electorate = Electorate(self._histories, self.votes_, float(self.l1), float(self.eta))
+        size, declared = sizes_of(self), self._stored
+        histories, votes = (
+            declared[name].read(vars(self)[name], name, size) for name in ("_histories", "votes_")
+        )
+        electorate = Electorate(histories, votes, float(self.l1), float(self.eta))
         votes = count_all_votes(batch, base, electorate, self.n_jobs)
-        return votes / max(self.votes_.sum(), 1)
+        return votes / max(electorate.votes.sum(), 1)
 
 
 @dataclass

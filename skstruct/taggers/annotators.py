@@ -375,6 +375,8 @@ class AnnotatorCRF(BaseTagger):
         of_rows = predicted.ndim == 1 and not isinstance(predicted[0], list)
         if not are_several(y, of_rows):
             return token_accuracy_score(y, predicted, sample_weight=sample_weight)
+        if len(y) != len(predicted):
+            raise ValueError(f"X has {len(predicted)} sequences, but y has labels for {len(y)}.")
         given = list(labellings(y, of_rows))
         which = np.array([one.sequence for one in given], np.int64)
         true = [one.labels for one in given]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_method_params
 from skstruct.blocks.rows import Placed
 from skstruct.frames import is_frame
 from skstruct.input.constraints import check_chain
-from skstruct.input.folds import params_of_fold
+from skstruct.input.folds import checked_folds, params_of_fold
 from skstruct.input.formats import Format, as_lists
 from skstruct.input.training_set import classes_that_occur
 from skstruct.learning import lbfgs
@@ -406,12 +406,7 @@ class CRFTaggerCV(BaseTagger):
         if not _routes() and sample_weight is not None and takes_weights(scorer):
             score_params = {"sample_weight": weight}
         data = X, y, given, scorer, score_params
-        # Splitters may return masks instead of positions.
-        positions = np.arange(len(weight))
-        splits = [
-            (positions[train], positions[test])
-            for train, test in check_cv(self.cv).split(X, y, **split_params)
-        ]
+        splits = checked_folds(check_cv(self.cv).split(X, y, **split_params), len(weight))
         if not splits:
             raise ValueError("cv has no split: there is nothing to score.")
         splits = [(train, test[weight[test] > 0]) for train, test in splits]

@@ -5,7 +5,6 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from skstruct.input.formats import Format, encode_labels, shape_predictions
 from skstruct.input.learnt import learnt_labels
 from skstruct.input.scale import check_log_partition, correct_marginals
 from skstruct.input.training_set import block_rows
-from skstruct.matrices import read_only
+from skstruct.matrices import as_dense, read_only
 from skstruct.metrics.chunks import reading_of_labels
 from skstruct.metrics.labels import token_accuracy_score
 from skstruct.taggers.short import (
@@ -437,8 +436,8 @@ class LinearChainMixin:
 
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"This {type(self).__name__} has no weights: call fit.")
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        parts = coef.T, self.transition_, self.intercept_, self.start_, self.end_
+        coef = as_dense(self.coef_, "coef_")
+        parts = np.transpose(coef), self.transition_, self.intercept_, self.start_, self.end_
         chain = Chain(*map(kernel_array, parts))
         k, n_features = len(self.learned_classes_), self.n_features_in_
         shapes = (n_features, k), (k, k), (k,), (k,), (k,)
@@ -467,7 +466,7 @@ def _check_shape(tagger, name, part, shape):
     """Refuse weights that were assigned in a wrong shape: kernels would read beyond them."""
     if part.shape != shape:
         raise ValueError(
-            f"{name} has the shape {getattr(tagger, name).shape}, which does not fit "
+            f"{name} has the shape {np.shape(getattr(tagger, name))}, which does not fit "
             f"{len(tagger.learned_classes_)} classes and {tagger.n_features_in_} features."
         )
 

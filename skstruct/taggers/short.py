@@ -23,7 +23,7 @@ from skstruct.decoding import with_list
 from skstruct.features.tokens import LooseRows
 from skstruct.input.formats import split_sequences
 from skstruct.input.training_set import block_rows
-from skstruct.matrices import read_only
+from skstruct.matrices import read_offsets, read_only
 from skstruct.sequences import SequenceBatch, tokens_of
 from skstruct.taggers import few
 from skstruct.taggers.few import ask_few, decode_few
@@ -198,10 +198,14 @@ def pack(loose):
     """Store of tokens that have been read, `LooseRows`."""
     ends, columns, values, offsets = loose
     n_rows, n_entries, bounds = len(ends) - 1, len(columns), offsets.tolist()
+    lengths = [*map(sub, bounds[1:], bounds)] if offsets.ndim == 1 else []
+    # The compiled function follows them, and whoever has a batch can write to them.
+    if not lengths or bounds[0] != 0 or bounds[-1] != n_rows or min(lengths) < 0:
+        read_offsets(offsets, n_rows)
     head = array("q", bytes(8 * few.N_HEAD))
     head[few.N_SEQUENCES], head[few.N_TOKENS] = len(offsets) - 1, n_rows
     head[few.N_ENTRIES] = head[few.N_READ] = n_entries
-    head[few.N_VALUES], head[few.LENGTH] = len(values), max(map(sub, bounds[1:], bounds))
+    head[few.N_VALUES], head[few.LENGTH] = len(values), max(lengths)
     labels, odd = bytes(4 * (n_rows + n_rows % 2)), bytes(4 * (n_entries % 2))
     return bytearray().join((head, offsets, ends, columns, odd, labels, values))
 

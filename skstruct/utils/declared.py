@@ -395,6 +395,8 @@ class Record(Declaration):
         }
 
     def read(self, value, what, size):
+        if not isinstance(value, (dict, self._kind)):
+            raise ValueError(f"{what} is {short_repr(value)}, and no record.")
         found = value[self._KEY] if isinstance(value, dict) else value._asdict()
         if list(found) != list(self._fields):
             raise ValueError(f"{what} has other fields than {', '.join(self._fields)}.")

@@ -422,3 +422,51 @@ def test_bad_predictions(tmp_path):
     Path(f"{path}.suggestions").write_text('{"text": "ab"}', encoding="utf-8")
     with pytest.raises(ValueError, match="has no text with suggestions"):
         read_annotations(path, format="doccano")
+
+
+@pytest.mark.parametrize("format", ["brat", "doccano"])
+def test_suggestions_of_numpy_of_a_text_twice_and_of_reviewed_ones(tmp_path, format):
+    path = tmp_path / "tasks"
+    suggested = [[(np.int64(0), np.int64(1), "X", np.float32(0.5))], []]
+    write_annotations(path, ["A b", "A b"], format=format, predictions=suggested)
+    with pytest.warns(UserWarning, match=r"2 text\(s\) have suggestions that nobody"):
+        assert read_annotations(path, format=format) == ([], [])
+    write_annotations(path, ["A b", "A b"], [[(0, 1, "X")], []], format=format)
+    assert read_annotations(path, format=format) == (["A b", "A b"], [[(0, 1, "X")], []])
+
+
+@pytest.mark.parametrize("format", ["brat", "doccano"])
+def test_nothing_is_written_where_suggestions_cannot_be(tmp_path, format):
+    path = tmp_path / "tasks"
+    beside = path / "suggestions.jsonl" if format == "brat" else tmp_path / "tasks.suggestions"
+    beside.mkdir(parents=True)
+    with pytest.raises(OSError):  # noqa: PT011
+        write_annotations(path, ["A b"], format=format, predictions=[[(0, 1, "X")]])
+    assert not list(tmp_path.glob("**/0.txt"))
+    assert not path.is_file()
+    for wrong in ([None], [[1]]):
+        with pytest.raises(ValueError, match=r"predictions\[0\]"):
+            write_annotations(tmp_path / "new", ["A b"], format=format, predictions=wrong)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_text_under_a_key_of_verdicts(tmp_path):
+    path = tmp_path / "tasks.jsonl"
+    for key, text in (("answer", "reject"), ("status", "Skip"), ("status", "new")):
+        write_annotations(path, [text], [[(0, 3, "V")]], format="doccano", text_key=key)
+        assert read_annotations(path, text_key=key) == ([text], [[(0, 3, "V")]])
+
+
+@pytest.mark.parametrize("metadata", ["foo", [1], 3, None])
+def test_metadata_of_dataturks_that_are_no_object(tmp_path, metadata):
+    path = tmp_path / "tasks.jsonl"
+    point = {"start": 0, "end": 1, "text": "ab"}
+    entry = {"content": "abc", "annotation": [{"label": ["X"], "points": [point]}]}
+    path.write_text(json.dumps({**entry, "metadata": metadata}), encoding="utf-8")
+    assert read_annotations(path) == (["abc"], [[(0, 2, "X")]])
+
+
+def test_a_single_document_is_no_list_of_them():
+    spacy = pytest.importorskip("spacy")
+    with pytest.raises(ValueError, match=r"put it into a list, \[docs\]"):
+        labels_to_docs([["O"]], spacy.blank("en")("a"))

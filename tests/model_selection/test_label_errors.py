@@ -6,7 +6,15 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 
-from skstruct import CRFTagger, SequenceVectorizer, SpanTaggerCV, WordVectorizer
+from skstruct import (
+    CRFTagger,
+    CRFTaggerCV,
+    LabelStatistics,
+    NBestReranker,
+    SequenceVectorizer,
+    SpanTaggerCV,
+    WordVectorizer,
+)
 from skstruct.crfsuite import CRF
 from skstruct.metrics import extract_chunks
 from skstruct.model_selection import LabelError, find_label_errors
@@ -162,3 +170,47 @@ def test_bad_arguments(damaged):
         find_label_errors(CRFTagger(), X, [row[1:] for row in wrong])
     with pytest.raises(ValueError, match="greater than the number of samples"):
         find_label_errors(CRFTagger(), X[:3], wrong[:3], cv=5)
+
+
+FOLDS = [
+    [([0, 1], [2, 500])],
+    [(["a"], ["b"])],
+    [([0.0, 1.0], [2.0])],
+    [([[0]], [1])],
+    [(0, 1)],
+    [([0, 1], [2], [3])],
+]
+
+
+@pytest.mark.parametrize("cv", FOLDS)
+def test_folds_that_are_none(cv):
+    X, y = [["Rome"], ["in", "Rome"]] * 4, [["B-LOC"], ["O", "B-LOC"]] * 4
+    dicts = [[{"w": word} for word in words] for words in X]
+    calls = [
+        lambda: find_label_errors(CRFTagger(), dicts, y, cv=cv),
+        lambda: SpanTaggerCV(CRFTagger(), cv=cv).fit(dicts, y),
+        lambda: CRFTaggerCV(cv=cv).fit(dicts, y),
+        lambda: LabelStatistics(cv=cv).fit_transform(X, y),
+        lambda: NBestReranker(CRFTagger(), cv=cv).fit(dicts, y),
+    ]
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=r"expected the numbers of the sequences|too many values"
+        ):
+            call()
+
+
+def test_masks_and_numbers_from_the_end_are_folds():
+    X, y = [["Rome"], ["in", "Rome"]] * 4, [["B-LOC"], ["O", "B-LOC"]] * 4
+    dicts = [[{"w": word} for word in words] for words in X]
+    half = np.arange(8) < 4
+    same = [
+        [(half, ~half), (~half, half)],
+        [([0, 1, 2, 3], [-4, -3, -2, -1]), ([4, 5, 6, 7], [0, 1, 2, 3])],
+    ]
+    first, second = (SpanTaggerCV(CRFTagger(max_iter=5), cv=cv).fit(dicts, y) for cv in same)
+    assert first.best_threshold_ == second.best_threshold_
+    with pytest.raises(ValueError, match="cv has no split"):
+        find_label_errors(CRFTagger(), dicts, y, cv=[])
+    with pytest.raises(ValueError, match=r"groups has the shape \(\); expected \(8,\)"):
+        LabelStatistics().fit_transform(X, y, groups=3)

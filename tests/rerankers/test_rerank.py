@@ -850,3 +850,45 @@ def test_features_of_transitions_are_refused(Reranker):
             getattr(reranker, method)(edges)
     with pytest.raises(ValueError, match=f"X has 1 transition features, but {name}"):
         reranker.score(edges, [0, 1])
+
+
+def point_to_no_mistake(reranker):
+    mistake = reranker._histories.mistake.copy()
+    mistake[:] = 2**30
+    reranker._histories = reranker._histories._replace(mistake=mistake)
+
+
+def claim_more_features(reranker):
+    reranker.n_features_in_ = 5000
+
+
+VOTES_CHANGED = {
+    "mistakes": point_to_no_mistake,
+    "features": claim_more_features,
+    "fewer votes": lambda r: setattr(r, "votes_", r.votes_[:1]),
+    "list": lambda r: setattr(r, "votes_", r.votes_.tolist()),
+    "column": lambda r: setattr(r, "votes_", r.votes_[:, None]),
+    "nothing": lambda r: setattr(r, "_histories", None),
+}
+
+
+@pytest.mark.parametrize("change", VOTES_CHANGED.values(), ids=VOTES_CHANGED)
+def test_votes_that_were_changed_are_refused(change):
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=(3, 4)) for _ in range(20)], rng.integers(0, 3, 20)
+    reranker = VRDAReranker(prediction="vote", random_state=0).fit(X, y)
+    change(reranker)
+    X = [rng.normal(size=(3, reranker.n_features_in_)) for _ in range(5)]
+    with pytest.raises(ValueError, match=r"_histories|history of votes|votes_"):
+        reranker.predict(X)
+
+
+@pytest.mark.parametrize("change", [lambda w: w[:, None], lambda w: w + 1j, lambda w: w[:2]])
+def test_weights_of_another_kind_are_refused(change):
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=(3, 4)) for _ in range(20)], rng.integers(0, 3, 20)
+    reranker = VRDAReranker(random_state=0).fit(X, y)
+    reranker.coef_ = change(reranker.coef_)
+    for method in (reranker.predict, reranker.decision_function, reranker.predict_proba):
+        with pytest.raises(ValueError, match=r"coef_ has the shape .* expected 4 real numbers"):
+            method(X)

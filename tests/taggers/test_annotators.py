@@ -566,3 +566,14 @@ def test_an_interrupted_fit_changes_nothing(monkeypatch):
         tagger.fit(X[:5], y[:5])
     assert len(calls) == 1
     assert vars(tagger) == before
+
+
+def test_a_score_needs_labels_of_all_sequences():
+    X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}]] * 4
+    y = [["A", "B"], ["B"]] * 4
+    model = AnnotatorCRF(max_iter=5).fit(X, [{"a": s, "b": s} for s in y])
+    for some in ([{"a": s} for s in y[:3]], [[s, s] for s in y[:3]]):
+        with pytest.raises(ValueError, match="X has 8 sequences, but y has labels for 3"):
+            model.score(X, some)
+    with pytest.raises(ValueError, match="X has 7 sequences, but y has labels for 8"):
+        model.score(X[:-1], [{"a": s} for s in y])

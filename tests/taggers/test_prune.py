@@ -21,6 +21,8 @@ from skstruct import (
     SequenceVectorizer,
 )
 from skstruct.datasets import load_addresses
+from skstruct.export import write_json
+from skstruct.inspection import feature_weights
 
 TAGGERS = [
     CRFTagger(l1=0.5),
@@ -151,3 +153,51 @@ def test_restrict_like_dict_vectorizer():
     assert copy(ours).restrict([3, 0, 3], indices=True).get_feature_names_out().tolist() == names
     with pytest.raises(IndexError):
         ours.restrict([4], indices=True)
+
+
+def point_beyond(coef):
+    coef.indices[0] = 10**8
+
+
+def point_before(coef):
+    coef.indices[1] = -1
+
+
+def end_beyond(coef):
+    coef.indptr[1] = 10**7
+
+
+def cut_values(coef):
+    coef.data = coef.data[:1]
+
+
+@pytest.mark.parametrize("change", [point_beyond, point_before, end_beyond, cut_values])
+def test_sparse_weights_that_were_changed_are_refused(change):
+    X = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "b"}, {"w": "a"}]] * 3
+    tagger = CRFTagger().fit(X, [["x", "y", "z"], ["y", "x"]] * 3)
+    tagger.coef_ = sp.csr_matrix(tagger.coef_)
+    change(tagger.coef_)
+    warm = copy(tagger).set_params(warm_start=True)
+    calls = [
+        lambda: tagger.predict(X[:1]),
+        lambda: tagger.predict_proba(X * 20),
+        tagger.prune,
+        lambda: warm.fit(X, [["x", "y", "z"], ["y", "x"]] * 3),
+        lambda: feature_weights(tagger),
+        lambda: write_json(tagger, "unused"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="The arrays of the matrix do not fit together"):
+            call()
+
+
+@pytest.mark.parametrize("value", [None, 5.0, [[1.0]], np.ones(3)])
+@pytest.mark.parametrize("name", ["coef_", "transition_", "intercept_", "start_", "end_"])
+def test_weights_of_another_shape_are_refused(name, value):
+    if np.shape(value) == (3,) and name not in ("coef_", "transition_"):
+        value = value[:2]
+    X = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "b"}, {"w": "a"}]] * 3
+    tagger = CRFTagger(max_iter=3).fit(X, [["x", "y", "z"], ["y", "x"]] * 3)
+    setattr(tagger, name, value)
+    with pytest.raises(ValueError, match=f"{name} has the shape"):
+        tagger.predict(X)

@@ -577,3 +577,22 @@ def test_values_that_are_new_each_time_are_forgotten():
         assert answer(tagger, [[token]], bytearray(), [[]])
         assert sum(map(len, codes.values())) < 500
     check(tagger)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(("place", "value"), [(0, -3), (0, 1), (1, 10**7), (1, -(10**7)), (-1, 1)])
+def test_offsets_that_were_written_to_are_refused(n, place, value):
+    sentences = [[{"w": "a"}, {"w": "b"}, {"w": "c"}], [{"w": "b"}, {"w": "a"}]] * 3
+    labels = [["x", "y", "z"], ["y", "x"]] * 3
+    vectors = {word: np.eye(3)[i] for i, word in enumerate("abc")}
+    words = SequenceVectorizer()
+    union = SequenceUnion([("words", words), ("v", EmbeddingVectorizer(vectors, column="w"))])
+    for vectorizer in (words, union):
+        vectorizer.fit(sentences)
+        tagger = CRFTagger(max_iter=3).fit(vectorizer.transform(sentences), labels)
+        for method in (tagger.predict, tagger.predict_proba, tagger.predict_nbest):
+            batch = vectorizer.transform(sentences[:n])
+            batch.offsets.flags.writeable = True
+            batch.offsets[place] = value
+            with pytest.raises(ValueError, match=r"offsets must|offsets decrease|does not fit"):
+                method(batch)

@@ -426,3 +426,15 @@ def test_the_display_shows_the_scores_of_thresholds(names):
     assert display.plot(ax=display.ax_).ax_ is display.ax_
     with pytest.raises(ValueError, match="SpanTaggerCV with store_cv_results=True, got CRFTagger"):
         SpanThresholdDisplay.from_estimator(tagger.estimator_)
+
+
+def test_weights_of_tokens_are_split_like_sequences():
+    X = [[{"w": "in"}, {"w": "Rome"}], [{"w": "Rome"}], [{"w": "in"}]] * 8
+    y = [["O", "B-LOC"], ["B-LOC"], ["O"]] * 8
+    ones = [[1.0] * len(labels) for labels in y]
+    taggers = [
+        SpanTaggerCV(PerceptronTagger(random_state=0), cv=2).fit(X, y, **params)
+        for params in ({}, {"sample_weight": ones})
+    ]
+    assert_allclose(*(tagger.estimator_.coef_ for tagger in taggers))
+    assert taggers[0].best_threshold_ == taggers[1].best_threshold_
