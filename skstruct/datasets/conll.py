@@ -545,7 +545,10 @@ class TokenLines(dict):
         return True
 
     def __missing__(self, line):
-        fields = self._split(line)
+        try:
+            fields = self._split(line)
+        except ValueError as error:
+            raise ValueError(f"{self._place(line)}: {error}") from error
         if not fields or (self._skip_docstart and fields[0] == DOCSTART):
             self[line] = self.labels[line] = None
             return None

@@ -498,6 +498,8 @@ def test_bad_calls_of_a_tagger(both, tmp_path):
     tagger.set([["a"], ["b"]])
     with pytest.raises(ValueError, match="'nonsense' is not a label of this model"):
         tagger.marginal("nonsense", 0)
+    with pytest.raises(ValueError, match=r"\['A'\] is not a label of this model"):
+        tagger.marginal(["A"], 0)
     for position in (-1, 2):
         with pytest.raises(ValueError, match=r"out of range of 2"):
             tagger.marginal("O", position)

@@ -274,3 +274,11 @@ def test_quotes_are_written_and_read(tokens, separator):
     labels = [["O"] * len(sequence) for sequence in tokens]
     write_conll(file, tokens, labels, separator=separator)
     assert read_conll(io.StringIO(file.getvalue()), separator=separator) == (tokens, labels)
+
+
+def test_a_field_that_the_csv_module_does_not_read_is_named():
+    large = "x" * 140_000
+    with pytest.raises(ValueError, match=r"line 2.*field larger than field limit"):
+        read_conll(['"a",O', f'"{large}",O'], separator=",")
+    with pytest.raises(ValueError, match="field larger than field limit"):
+        write_conll(io.StringIO(), [[large + ","]], [["O"]], separator=",")

@@ -1,5 +1,6 @@
 """Exported files against the estimators that they were made of, in Python and in node."""
 
+import importlib.util
 import json
 import random
 import subprocess
@@ -556,6 +557,17 @@ def test_wrong_tokens_are_named(name, tokens, message, fitted, tmp_path):
             raise ValueError(answer.get("error", ""))
 
 
+def test_numbers_that_are_too_large_are_named(tmp_path):
+    tagger = CRFTagger(max_iter=2).fit([[{"n": 1}, {"n": 2}]] * 3, [["A", "B"]] * 3)
+    write_python(tagger, tmp_path / "a.py")
+    spec = importlib.util.spec_from_file_location("exported", tmp_path / "a.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for value in (10**400, np.inf):
+        with pytest.raises(ValueError, match=r"Token 0: feature 'n' is .* finite number"):
+            module.tag([{"n": value}])
+
+
 def test_no_labelling_is_an_error():
     chain = runtime._Chain.__new__(runtime._Chain)
     never = [[-np.inf, -np.inf], [-np.inf, -np.inf]]
@@ -581,7 +593,8 @@ def test_a_file_is_a_command(fitted, tmp_path):
     tokens = ["12", "Harbour", "Road", "Wellington"]
     labels = words.predict([tokens])[0]
     wanted = [f"{token}\t{label}" for token, label in zip(tokens, labels, strict=True)]
-    assert tag_text(tmp_path / "w.py", " ".join(tokens)) == (0, [*wanted, ""], "")
+    for mark in ("", "\ufeff"):
+        assert tag_text(tmp_path / "w.py", mark + " ".join(tokens)) == (0, [*wanted, ""], "")
     code, lines, _ = tag_text(tmp_path / "w.py", " ".join(tokens), "--probabilities")
     proba = words.predict_proba([tokens])[0].max(axis=1)
     assert [line.split("\t")[2] for line in lines[:-1]] == [f"{p:.6f}" for p in proba]
