@@ -138,8 +138,8 @@ plt.show()
 
 # %%
 # The vectors of so little text gain about one point of F1 from 240 addresses on, and lose about as
-# much with fewer than 60. Those of the language model gain up to four from 30 addresses on, and lose
-# one with 15. Three times as long, vectors cost up to five points with few addresses, because the
-# penalty hardly restrains their weights. The scale is the parameter
+# much with fewer than 60. Those of the language model gain up to four from 30 addresses on, and
+# lose one with 15. Three times as long, vectors cost up to five points with few addresses, because
+# the penalty hardly restrains their weights. The scale is the parameter
 # ``features__transformer_weights`` in :class:`~sklearn.model_selection.GridSearchCV`. The guide has
 # :doc:`files of vectors and hidden states of a transformer </guide/vectors>`.
