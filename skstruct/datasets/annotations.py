@@ -458,15 +458,16 @@ def _read_doccano(path, text_key):
             notes.add(_BARE, place)
         entry = as_object(entry, text_key, where)
         text = text_of(entry, text_key, where)
-        given = {key: value for key, value in entry.items() if value and key != text_key}
-        if notes.refuse(given, place):
+        others = {key: value for key, value in entry.items() if key != text_key}
+        given = {key: value for key, value in others.items() if value}
+        if notes.refuse(others, place):
             continue
         found = [_spans_of_key(given[key], key, where) for key in _SPAN_KEYS if key in given]
-        others = [
+        unknown = [
             key for key, value in given.items() if key not in _SPAN_KEYS and holds_spans(value)
         ]
-        if not found and others and not any(key in entry for key in _SPAN_KEYS):
-            raise unknown_keys(entry, others, _SPAN_KEYS, where)
+        if not found and unknown and not any(key in entry for key in _SPAN_KEYS):
+            raise unknown_keys(entry, unknown, _SPAN_KEYS, where)
         if any(spans != found[0] for spans in found):
             keys = ", ".join(repr(key) for key in _SPAN_KEYS if key in given)
             raise ValueError(f"{where} has different spans under the keys {keys}; keep one.")
@@ -478,7 +479,7 @@ def _read_doccano(path, text_key):
             notes.add(DIFFERING, place)
         spans = next(iter(by_whom.values()), [])
         notes.compare(entry, text, spans, place)
-        yield text, spans, False, is_approved(given) or None
+        yield text, spans, False, is_approved(others) or None
     # To the caller of the function that iterates.
     notes.warn(stacklevel=3)
 
