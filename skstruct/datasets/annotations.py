@@ -267,7 +267,7 @@ def write_annotations(path, texts, spans=None, *, format, text_key="text", predi
         task is the lowest of these. doccano and brat cannot tell a suggestion from an answer:
         suggestions are written like spans, and also into a file beside, ``PATH.suggestions`` or
         ``suggestions.jsonl`` in the folder. `read_annotations` needs it to tell what nobody has
-        reviewed.
+        reviewed; writing `spans` to the same place removes it.
 
     Raises
     ------

@@ -119,14 +119,10 @@ def find_tagger(estimator):
     return FittedTagger(estimator)
 
 
-def is_whole(value):
-    """True for a whole number that is no bool."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def check_index(name, value, n, owner, parts, lowest=0):
     """Raise a ValueError unless a parameter is the number of one of the `n` parts."""
-    if not is_whole(value) or not lowest <= value < n:
+    is_number = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_number or not lowest <= value < n:
         numbers = f"the {parts} 0 to {n - 1}" if n else f"no {parts}"
         raise ValueError(f"{name}={short_repr(value)}, but {owner} has {numbers}.")
 
